@@ -51,8 +51,8 @@ class Piece(NamedTuple):
     step: Step
     text: str
     gap: str | None
-    strings: tuple[str, ...]
-    words: tuple[str, ...]
+    strings: frozenset[str]
+    words: frozenset[str]
     kinds: Mapping[str, EntityKind]
 
     @property
@@ -175,8 +175,8 @@ def _pieces_of(place: int, cut: _CutMessage, step: Step) -> Iterator[Piece]:
                 text_step,
                 text[start:end],
                 None if between.strip() else between,
-                tuple(map(string, found[done:middle])),
-                tuple(map(word, found[middle:last])),
+                frozenset(map(string, found[done:middle])),
+                frozenset(map(word, found[middle:last])),
                 kinds,
             )
             line_before, end_before, done = line, end, last

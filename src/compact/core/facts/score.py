@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from compact.core.facts.common_words import COMMON_WORDS
 from compact.core.facts.entities import EntityKind
@@ -21,35 +21,48 @@ _NAME_PART = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}")
 _MAX_MENTIONS = 8
 # What a common word counts against another one.
 _COMMON_WORD_SHARE = 0.15
-_NOT_WRITTEN_IN_DIALOGUE = (Origin.RESULT, Origin.INSERTED)
+_TYPED, _INSERTED, _AGENT, _CALL, _RESULT = (1 << number for number in range(5))
+_BITS = {
+    Origin.TYPED: _TYPED,
+    Origin.INSERTED: _INSERTED,
+    Origin.AGENT: _AGENT,
+    Origin.CALL: _CALL,
+    Origin.RESULT: _RESULT,
+}
+_NOT_WRITTEN_IN_DIALOGUE = _RESULT | _INSERTED
 
 
 @dataclass(slots=True)
 class Mentions:
-    """Where a string comes from, and how often and when it was used."""
+    """Where a string comes from, and how often and when it was used.
+
+    `origins` has a bit for each: there are thousands of these, and the garbage collector does not walk numbers.
+    """
 
     kind: EntityKind | None
     first_place: int
-    origins: list[Origin] = field(default_factory=list[Origin])
+    origins: int = 0
     in_dialogue: int = 0
     printed: int = 0
     last_place: int = -1
     last_result_place: int = -1
 
-    def add(self, place: int, origin: Origin) -> None:
+    def add(self, place: int, origin: int) -> None:
         """Count a message, once for each origin in it."""
-        is_new_origin = origin not in self.origins
-        if place == self.last_place and not is_new_origin:
+        if place == self.last_place and self.origins & origin:
             return
-        if is_new_origin:
-            self.origins.append(origin)
-        if origin is Origin.RESULT:
+        self.origins |= origin
+        if origin == _RESULT:
             self.last_result_place = place
-        if origin in _NOT_WRITTEN_IN_DIALOGUE:
+        if origin & _NOT_WRITTEN_IN_DIALOGUE:
             self.printed += 1
         else:
             self.in_dialogue += 1
         self.last_place = place
+
+    def is_from(self, origin: int) -> bool:
+        """Return True if an origin has it."""
+        return bool(self.origins & origin)
 
 
 class Dialogue:
@@ -63,7 +76,7 @@ class Dialogue:
         self._name_parts: set[str] = set()
         self._asked_name_parts: set[str] = set()
         for piece in pieces:
-            if piece.origin in _NOT_WRITTEN_IN_DIALOGUE:
+            if _BITS[piece.origin] & _NOT_WRITTEN_IN_DIALOGUE:
                 continue
             parts = _name_parts(piece.text)
             self._name_parts |= parts
@@ -86,14 +99,10 @@ class HistoryScores:
     """The score of every string and word in a history: how likely it is to be needed again."""
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
-        self.strings: list[frozenset[str]] = []
-        self.words: list[frozenset[str]] = []
         strings: dict[str, Mentions] = {}
         words: dict[str, Mentions] = {}
         for piece in pieces:
-            self.strings.append(frozenset(piece.strings))
-            self.words.append(frozenset(piece.words))
-            place, origin, kinds = piece.place, piece.origin, piece.kinds
+            place, origin, kinds = piece.place, _BITS[piece.origin], piece.kinds
             for text in piece.strings:
                 (strings.get(text) or strings.setdefault(text, Mentions(kinds[text], place))).add(place, origin)
             for word in piece.words:
@@ -105,15 +114,15 @@ class HistoryScores:
 
 
 def _string_score(text: str, mentions: Mentions, dialogue: Dialogue) -> float:
-    origins, is_in_dialogue = mentions.origins, mentions.in_dialogue > 0
+    is_from, is_in_dialogue = mentions.is_from, mentions.in_dialogue > 0
     score = (
         -3.7
-        - 1.0 * (Origin.TYPED in origins)
-        - 0.4 * (Origin.INSERTED in origins)
-        - 0.1 * (Origin.AGENT in origins)
-        - 0.35 * (Origin.CALL in origins)
-        - 1.1 * (Origin.RESULT in origins)
-        + 1.3 * (Origin.RESULT in origins and is_in_dialogue)
+        - 1.0 * is_from(_TYPED)
+        - 0.4 * is_from(_INSERTED)
+        - 0.1 * is_from(_AGENT)
+        - 0.35 * is_from(_CALL)
+        - 1.1 * is_from(_RESULT)
+        + 1.3 * (is_from(_RESULT) and is_in_dialogue)
         + 1.4 * math.log1p(min(mentions.in_dialogue, _MAX_MENTIONS))
         - 0.25 * math.log1p(min(mentions.printed, _MAX_MENTIONS))
         + 0.55 * (mentions.last_result_place > dialogue.last_answer)
@@ -129,8 +138,8 @@ def _string_score(text: str, mentions: Mentions, dialogue: Dialogue) -> float:
 def _word_score(word: str, mentions: Mentions) -> float:
     score = (
         -4.9
-        + 0.4 * (Origin.TYPED in mentions.origins)
-        + 0.95 * (Origin.CALL in mentions.origins)
+        + 0.4 * mentions.is_from(_TYPED)
+        + 0.95 * mentions.is_from(_CALL)
         + 0.5 * math.log1p(min(mentions.in_dialogue, _MAX_MENTIONS))
         - 0.4 * math.log1p(mentions.printed)
         + 0.13 * min(len(word), 14)

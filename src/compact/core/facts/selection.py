@@ -92,8 +92,8 @@ class Selection:
     def mark_shown(self, indices: Iterable[int]) -> None:
         """Note pieces that are in the prompt anyway: what they have need not be shown again."""
         for index in indices:
-            self._shown_strings |= self._scores.strings[index]
-            self._shown_words |= self._scores.words[index]
+            self._shown_strings |= self.pieces[index].strings
+            self._shown_words |= self.pieces[index].words
             self._shown_texts.add(self.pieces[index].text)
 
     def gain(self, index: int) -> float:
@@ -102,8 +102,8 @@ class Selection:
         if piece.text in self._shown_texts:
             return 0.0
         # Sets have no order that lasts from one process to the next: only an exact sum is always the same.
-        strings = fsum(map(scores.string_scores.__getitem__, scores.strings[index] - self._shown_strings))
-        words = fsum(map(scores.word_scores.__getitem__, scores.words[index] - self._shown_words))
+        strings = fsum(map(scores.string_scores.__getitem__, piece.strings - self._shown_strings))
+        words = fsum(map(scores.word_scores.__getitem__, piece.words - self._shown_words))
         gain = strings * weights.strings + words * weights.words + self._values[index] * weights.value
         return gain * self._factors[index] if self._factors else gain
 
