@@ -106,6 +106,7 @@ def test_a_server_that_went_away_is_told_and_found_again(
     expect(page.locator(".session-row")).to_have_count(len(seeding.SESSIONS))
     end(first)
     expect(page.locator("#banner")).to_contain_text("Reconnecting")
+    expect(page.locator("#banner")).to_contain_text("does not answer. Is compact view still running?")
     expect(page.locator(".session-row")).to_have_count(len(seeding.SESSIONS))
     with seeding.manager_on(own_url) as manager:
         seeding.run_agent(manager, "meanwhile", seeding.work(1))

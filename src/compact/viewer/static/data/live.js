@@ -69,7 +69,8 @@ async function findProblem() {
     () => "The live stream ended.",
     (error) => {
       if (error.status === 401) disconnect(); // the page asks for the token, and connects again with it
-      return [error.message, error.hint].filter(Boolean).join(": ");
+      // What the server says is no sentence, and what is said here is.
+      return [error.message, error.hint].filter(Boolean).join(error.message.endsWith(".") ? " " : ": ");
     },
   );
   if (status.state === "reconnecting") setStatus({ problem });
