@@ -86,7 +86,7 @@ def test_code_overrules_the_environment_field_by_field(monkeypatch: pytest.Monke
         ({"policy": {"trigger_pct": 2}}, "policy.trigger_pct must be 0.0-1.0, not 2"),
         ({"policy": {"keep_recent_turns": 0}}, "policy.keep_recent_turns must be at least 1, not 0"),
         ({"max_context_tokens": 5}, "max_context_tokens must be at least 256, not 5"),
-        ({"policy": {"trigger": 0.5}}, "policy.trigger is not a known setting; did you mean trigger_pct?"),
+        ({"policy": {"trigger": 0.5}}, "policy.trigger is not a known setting; did you mean policy.trigger_pct?"),
         ({"policy": {"trigger_pct": 85}}, "policy.trigger_pct must be 0.0-1.0, not 85; 85% is 0.85"),
         ({"policy": {"target_pct": "50%"}}, "policy.target_pct must be 0.0-1.0, not '50%'; 50% is 0.5"),
         ({"trigger_pct": 0.5}, "trigger_pct is not a known setting; did you mean policy.trigger_pct?"),
@@ -392,6 +392,6 @@ def test_layers_are_merged_deeply() -> None:
 
 def test_a_misspelt_setting_gets_a_suggestion() -> None:
     with pytest.raises(
-        ConfigError, match=r"policy\.keep_recent_turn is not a known setting; did you mean keep_recent_turns\?"
+        ConfigError, match=r"policy\.keep_recent_turn is not a known setting; did you mean policy\.keep_recent_turns\?"
     ):
         CompactConfig(policy={"keep_recent_turn": 3})

@@ -301,7 +301,7 @@ def _as_share(got: Any, problem: Mapping[str, Any], model: type[BaseModel]) -> s
 def _meant(model: type[BaseModel], path: tuple[Any, ...]) -> str:
     """Return the setting that a name was probably meant for: in its own section, or by the same name in another."""
     name = str(path[-1])
-    nearest = get_close_matches(name, _siblings(model, path), n=1)
+    nearest = [".".join((*map(str, path[:-1]), one)) for one in get_close_matches(name, _siblings(model, path), n=1)]
     elsewhere = [".".join(leaf) for leaf, _ in _leaves(model) if leaf[-1] == name]
     meant = nearest or elsewhere
     return f"; did you mean {' or '.join(meant)}?" if meant else ""

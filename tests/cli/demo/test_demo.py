@@ -62,7 +62,10 @@ def test_piped(process):
         r"preflight    p50 [\d.]+ ms, p99 [\d.]+ ms",
     ):
         assert re.search(f"^{line}$", done.out, re.M), line
-    where = r"removed      ([\d,]+) strings: ([\d,]+) still in the prompt, ([\d,]+) retrievable, 0 lost"
+    where = (
+        r"removed      ([\d,]+) strings of messages that left the prompt: "
+        r"([\d,]+) still in the prompt, ([\d,]+) retrievable, 0 lost"
+    )
     taken = re.search(where, done.out)
     assert taken
     whole, shown, retrievable = (int(number.replace(",", "")) for number in taken.groups())

@@ -111,7 +111,8 @@ def _removed_strings(replay: Replay) -> str:
     in_prompt = totals[EntityState.KEPT] + totals[EntityState.IN_LEDGER]
     retrievable, lost = totals[EntityState.RETRIEVABLE], totals[EntityState.LOST]
     strings = screen.quantity(sum(totals.values()), "string")
-    return f"{strings}: {in_prompt:,} still in the prompt, {retrievable:,} retrievable, {lost:,} lost"
+    where = f"{in_prompt:,} still in the prompt, {retrievable:,} retrievable, {lost:,} lost"
+    return f"{strings} of messages that left the prompt: {where}"
 
 
 def _cost(cost: SessionCost) -> str:
