@@ -19,6 +19,8 @@ import re
 import string
 from dataclasses import dataclass
 
+from redaction import more_carriers
+
 _MARK = re.compile(r"«(!?)([a-z])(\d*)»")
 _WORDS = ("harbour", "lantern", "marble", "pigeon", "copper", "willow", "thunder", "pepper", "saddle", "velvet")
 _SIGNS = "!#%*+-_?="
@@ -35,15 +37,17 @@ class Case:
 
 def secret_cases(seed: int = 0) -> list[Case]:
     """Return every secret in its carrier, made anew from a seed."""
-    cases = [_filled(name, text, random.Random(f"{seed}/{name}")) for name, text in _pairs(SECRETS)]
+    cases = [
+        _filled(name, text, random.Random(f"{seed}/{name}")) for name, text in _pairs(SECRETS + more_carriers.SECRETS)
+    ]
     return cases + [_encoded(name, text, random.Random(f"{seed}/{name}")) for name, text in _pairs(ENCODED)]
 
 
 def lookalike_cases(seed: int = 0) -> list[Case]:
     """Return every look-alike, made anew from a seed."""
-    lines = [line for line in LOOKALIKES.splitlines() if line.strip()]
+    lines = [line for line in (LOOKALIKES + more_carriers.LOOKALIKES).splitlines() if line.strip()]
     lines += [context.replace("@", value) for context in CONTEXTS for value in IDENTIFIERS]
-    blocks = [block.strip("\n") for block in BLOCKS.split("\n---\n")]
+    blocks = [block.strip("\n") for block in (BLOCKS + "\n---\n" + more_carriers.BLOCKS).split("\n---\n")]
     texts = [*lines, *blocks]
     return [_filled(f"{n}: {text[:40]}", text, random.Random(f"{seed}/{n}")) for n, text in enumerate(texts)]
 

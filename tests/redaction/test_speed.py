@@ -49,6 +49,11 @@ ADVERSARIES = [
     ":5432:a:b:", ":*:", "redis-cli -a", "login -p ", "passwort lautet ", "random_password", "net use ",
     "password for a ", "identified by ", "set -x ", "mot de passe ", "QUJD", "cGFzc3dvcmQ9aHVudGVyMgo",
     "-passin pass:", "ldapsearch ",
+    "insert into a (password) values ('x'),", "insert into ", "user,password\n", "password,", "|password|a\n", "passw",
+    "login -p", "login -p-p", "-P ", "lftp -u a,b", "curl -b a=", "echo a ", "echo a|", "secret set --body ",
+    "jwt.sign(a,", "hmac.new(", "connect(a,b,", "client(", "credentials(a,", "auth=(a,", "?code=a", "code=", "pw=",
+    "input_value='", "seed phrase ", "mnemonic ", "password%22%3A%22", '<a:password x="', "</key><string>",
+    "setpassword('", "getenv('token', ", "$$apr1$$", "\u5bc6\u7801\u662f", "password-stdin\n", "digest response=",
 ]  # fmt: skip
 
 

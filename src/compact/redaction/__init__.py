@@ -8,7 +8,11 @@ values      is this value a secret, or a placeholder, a type, a word
 assignments `name = value` in the many ways people and programs write it
 blocks      secrets on a line behind their name: YAML, Kubernetes, Terraform
 encoded     base64 that holds a secret once it is decoded
-carriers    headers, cookies, URLs, key blocks and commands that carry a secret
+carrier     what all carriers are: a word, what must stand there, and what the secret may be
+carriers    headers, cookies, URLs, hashes and key blocks that carry a secret
+commands    command lines that carry one
+calls       calls and SQL that have one in a known place
+tables      columns of secrets: SQL, CSV, Markdown
 shapes      secrets recognised by their look alone, such as vendors' keys
 custom      the user's own patterns, on a linear-time engine
 """

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 from compact.redaction import values
+from compact.redaction.carrier import chosen
 from compact.redaction.names import Kind, kind_of_name
 
 Span = tuple[int, int]
@@ -23,6 +24,11 @@ _ITEM = re.compile(
 )
 # Chosen: a key of 8,192 bits has 100 lines.
 _MAX_LINES = 128
+
+# A value on the line behind its name, alone there and deeper than it: a further name would have a colon.
+_PLAIN = re.compile(
+    rb"[ ]{1,40}[\"']?(?P<secret>[^\s\"'\\:#-][^\s\"'\\]{5,4096})[\"']?[ \t]{0,8}(?:" + _BREAK + rb"|$)"
+)
 
 _START = rb"(?:(?<![A-Za-z])|(?<=\\n))"
 _SECRET_KIND = re.compile(_START + rb"kind\\{0,4}[\"']?[ \t]{0,4}:[ \t]{0,4}\\{0,4}[\"']?Secret\b")
@@ -83,11 +89,14 @@ def _block(data: bytes, at: int) -> tuple[list[Span], int]:
 
 
 def _items(data: bytes, at: int) -> tuple[list[Span], int]:
-    """Return the items of a list that are secrets; and where it ends."""
+    """Return the items of a list that are secrets, or a value that stands there alone; and where it ends."""
     spans: list[Span] = []
     for _ in range(_MAX_LINES):
         item = _ITEM.match(data, at)
         if not item:
+            plain = None if spans else _PLAIN.match(data, at)
+            if plain and chosen(plain["secret"]):
+                return [plain.span("secret")], plain.end()
             break
         if values.looks_random(item["secret"]) and not values.is_placeholder(item["secret"]):
             spans.append(item.span("secret"))

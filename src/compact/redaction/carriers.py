@@ -1,116 +1,94 @@
-"""Places that carry a secret by their form: headers, cookies, URLs, key blocks, commands with a password."""
+"""Places that carry a secret by their form: headers, cookies, URLs, hashes, key blocks."""
 
 from __future__ import annotations
 
-import binascii
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
-from compact.redaction.values import is_ordinary, is_placeholder, is_worn_shape, looks_like_password, looks_random
+from compact.redaction.calls import CALLS
+from compact.redaction.carrier import (
+    Carrier,
+    at,
+    chosen,
+    hashed,
+    no_common_word,
+    opaque,
+    opaque_and_no_id,
+    user_and_password,
+)
+from compact.redaction.commands import COMMANDS
+from compact.redaction.values import is_ordinary, is_placeholder
 
 Span = tuple[int, int]
 
 
-def _any(secret: bytes) -> bool:
-    return not is_placeholder(secret)
-
-
-def _opaque(secret: bytes) -> bool:
-    return not is_placeholder(secret) and looks_random(secret)
-
-
-def _after_scheme(secret: bytes) -> bool:
-    return not (is_placeholder(secret) or is_ordinary(secret))
-
-
-def _user_and_password(secret: bytes) -> bool:
-    """Return True if it is the base64 of `user:password`, which an ordinary word never is."""
-    try:
-        plain = binascii.a2b_base64(secret + b"=" * (-len(secret) % 4))
-    except binascii.Error:
-        return False
-    return b":" in plain and plain.isascii() and plain.decode("ascii").isprintable()
-
-
-def _not_a_port(secret: bytes) -> bool:
-    return _any(secret) and not secret.isdigit()
-
-
-@dataclass(frozen=True, slots=True)
-class Carrier:
-    """A literal needle in lower case, the pattern that must match there, and the test of its `secret` group."""
-
-    needle: bytes
-    pattern: re.Pattern[bytes]
-    accepts: Callable[[bytes], bool] = _any
-
-
-def _at(needle: bytes, pattern: bytes, accepts: Callable[[bytes], bool] = _any) -> Carrier:
-    return Carrier(needle, re.compile(pattern, re.IGNORECASE), accepts)
-
-
-def _chosen(secret: bytes) -> bool:
-    """Return True for what people choose as a password, and for what machines do."""
-    return not is_placeholder(secret) and (looks_like_password(secret) or looks_random(secret))
-
-
-def _hashed(secret: bytes) -> bool:
-    return not is_worn_shape(secret)
-
-
-# Behind the port: database, user, password, and the end of the line.
-_PGPASS = rb":[\w.*-]{1,64}:[\w.*@-]{1,64}:(?P<secret>[^\s:\"'\\]{3,128})(?=\s|$|\\n|[\"'])"
-_BCRYPT = rb"\$\d\d\$[./A-Za-z0-9]{53})"
-_CRYPT = rb"\$(?:rounds=\d{1,9}\$)?(?:j[\w./]{1,8}\$)?[./\w-]{1,32}\$[./A-Za-z0-9]{22,86})"
 _TO_VALUE = rb"\\{0,8}[\"'`]?\]?[ \t]{0,4}(?:[:=,]|=>)[ \t]{0,4}\\{0,8}[\"'`]?[ \t]{0,4}"
 _TOKEN = rb"(?P<secret>[A-Za-z0-9._~+/=:|%-]{6,}+)"
-_SCHEME = rb"(?:bearer|basic|token|api-?key|bot|key|negotiate|ntlm|digest|splunk|aws4-hmac-sha256)[ \t]{1,4}"
+_SCHEME = rb"(?:bearer|basic|token|api-?key|bot|key|negotiate|ntlm|splunk|aws4-hmac-sha256)[ \t]{1,4}"
 
 CARRIERS: tuple[Carrier, ...] = (
-    _at(b"authorization", rb"authorization" + _TO_VALUE + _SCHEME + _TOKEN, _after_scheme),
-    _at(b"authorization", rb"authorization" + _TO_VALUE + rb"(?!" + _SCHEME + rb")" + _TOKEN, _opaque),
-    _at(b"bearer ", rb"bearer[ \t]{1,4}[\"']?(?P<secret>[A-Za-z0-9._~+/=-]{8,}+)", _opaque),
-    _at(b"basic ", rb"basic[ \t]{1,4}(?P<secret>[A-Za-z0-9+/]{8,}+={0,2})", _user_and_password),
-    _at(b"://", rb"://[^\s/:@\"'<>`]{0,128}:(?P<secret>[^\s/\"'<>`]{1,256})@"),
-    _at(b"://", rb"://(?P<secret>[A-Za-z0-9_-]{20,128})@", _opaque),
-    _at(b"hook", rb"hooks\.slack(?:-gov)?\.com\\?/(?:services|workflows|triggers)\\?/(?P<secret>[\w/\\+-]{20,}+)"),
-    _at(b"hook", rb"hooks\\?/\d{6,24}\\?/(?P<secret>[\w-]{30,}+)"),
-    _at(b"hook", rb"hook(?:\.office\.com\\?/webhookb2)?\\?/(?P<secret>[0-9a-f]{8}-[\w@/\\-]{30,}+)"),
-    _at(b"hook", rb"hooks\.zapier\.com\\?/hooks\\?/catch\\?/(?P<secret>[\w/\\]{8,}+)"),
-    _at(b"sig", rb"(?<=[?&;, -])sig(?:nature)?=(?P<secret>[A-Za-z0-9%+/_=-]{20,}+)", _opaque),
-    _at(b"sshpass", rb"sshpass[ \t]{1,4}-p[ \t]{0,4}[\"']?(?P<secret>[^\s\"']{3,}+)"),
-    _at(b"curl", rb"curl\b[^\n]{0,160}? (?:-u|--user)[ =]{0,4}[\"']?[^\s:\"']{0,80}:(?P<secret>[^\s\"']{2,}+)"),
-    _at(b"mysql", rb"mysql\w{0,8}\b[^\n|;&]{0,120}?[ \t]-p[\"']?(?!assword)(?P<secret>[^\s\"']{3,}+)", _not_a_port),
-    _at(b"login", rb"login\b[^\n|;&]{0,160}?[ \t]-p[ =]{1,4}[\"']?(?P<secret>[^\s\"']{3,}+)", _not_a_port),
-    _at(b"redis-cli", rb"redis-cli\b[^\n|;&]{0,160}?[ \t](?:-a|--pass)[ =]{1,4}[\"']?(?P<secret>[^\s\"']{3,}+)"),
-    _at(b"mosquitto_", rb"mosquitto_\w{3}\b[^\n|;&]{0,160}?[ \t](?-i:-P)[ \t]{1,4}[\"']?(?P<secret>[^\s\"']{3,}+)"),
-    _at(b"ldap", rb"ldap[a-z]{3,8}\b[^\n|;&]{0,200}?[ \t](?-i:-w)[ \t]{1,4}[\"']?(?P<secret>[^\s\"']{3,}+)"),
-    _at(b"-pass", rb"-pass(?:in|out)?[ =]{1,4}[\"']?pass:(?P<secret>[^\s\"']{3,}+)"),
-    _at(b"net use ", rb"net use [^\n]{0,160}?[ \t](?P<secret>[^\s/\\:]{4,64})[ \t]{1,4}/user:", _chosen),
-    _at(b"securestring", rb"securestring[ \t]{1,4}(?:-string[ \t]{1,4})?[\"'](?P<secret>[^\"'\n]{3,256})"),
-    _at(b"identified by", rb"identified by[ \t]{1,4}(?:password[ \t]{1,4})?[\"'](?P<secret>[^\"'\n]{3,256})"),
-    _at(b"oracle:thin:", rb"oracle:thin:[\w.-]{1,64}/(?P<secret>[^\s@\"']{2,128})@"),
-    _at(b"appid=", rb"appid=(?P<secret>[0-9a-f]{32})\b"),
-    _at(b"<password>{", rb"<password>\{(?P<secret>[A-Za-z0-9+/=]{20,512})\}"),
-    _at(b"random_password", rb"random_password[^}]{0,600}?\"result\\?\"[ ]?:[ ]?\\?\"(?P<secret>[^\"\n]{4,256})"),
+    at(b"auth", rb"authorization" + _TO_VALUE + _SCHEME + _TOKEN, no_common_word),
+    at(b"auth", rb"authorization" + _TO_VALUE + rb"(?!" + _SCHEME + rb")" + _TOKEN, opaque),
+    at(b"auth", rb"authorization" + _TO_VALUE + rb"(?!" + _SCHEME + rb")[a-z][\w-]{1,24}[ ]{1,4}" + _TOKEN, opaque),
+    at(b"auth", rb"authorization" + _TO_VALUE + rb"digest [^\n]{0,300}?response=\\{0,8}\"(?P<secret>[0-9a-f]{32,64})"),
+    at(b"auth", rb"auth\.user\.info[ ]{0,4}[=:][ ]{0,4}[^\s:]{1,128}:(?P<secret>[^\s\"']{3,256})"),
+    at(b"bearer ", rb"bearer[ \t]{1,4}[\"']?(?P<secret>[A-Za-z0-9._~+/=-]{8,}+)", opaque),
+    at(b"basic ", rb"basic[ \t]{1,4}(?P<secret>[A-Za-z0-9+/]{8,}+={0,2})", user_and_password),
+    at(b"://", rb"://[^\s/:@\"'<>`]{0,128}:(?P<secret>[^\s/\"'<>`]{1,256})@"),
+    at(b"://", rb"://(?P<secret>[A-Za-z0-9_-]{20,128})@", opaque),
+    at(b"://", rb"://(?P<secret>[A-Za-z0-9_-]{20,128}):(?:x-oauth-basic)?@", opaque),
+    at(b"code=", rb"code=(?P<secret>[A-Za-z0-9%/_.~+-]{24,}={0,2})", opaque_and_no_id, before=rb"[?&]$"),
+    at(b"hook", rb"hooks\.slack(?:-gov)?\.com\\?/(?:services|workflows|triggers)\\?/(?P<secret>[\w/\\+-]{20,}+)"),
+    at(b"hook", rb"hooks\\?/\d{6,24}\\?/(?P<secret>[\w-]{30,}+)"),
+    at(b"hook", rb"hook(?:\.office\.com\\?/webhookb2)?\\?/(?P<secret>[0-9a-f]{8}-[\w@/\\-]{30,}+)"),
+    at(b"hook", rb"hooks\.zapier\.com\\?/hooks\\?/catch\\?/(?P<secret>[\w/\\]{8,}+)"),
+    at(b"sig", rb"(?<=[?&;, -])sig(?:nature)?=(?P<secret>[A-Za-z0-9%+/_=~-]{20,}+)", opaque),
+    at(b"appid=", rb"appid=(?P<secret>[0-9a-f]{32})\b"),
+    at(b"<password>{", rb"<password>\{(?P<secret>[A-Za-z0-9+/=]{20,512})\}"),
+    at(b"random_password", rb"random_password[^}]{0,600}?\"result\\?\"[ ]?:[ ]?\\?\"(?P<secret>[^\"\n]{4,256})"),
     *(
-        _at(name, name + rb" (?:for|of|to|f\xc3\xbcr|zu|pour)\b[^\n:\"]{1,60}: (?P<secret>[^\s\"']{6,64})", _chosen)
-        for name in (b"password", b"passphrase", b"passwort", b"kennwort", b"passe")
+        at(needle, name + rb" (?:for|of|to|f\xc3\xbcr|zu|pour)\b[^\n:\"]{1,60}: (?P<secret>[^\s\"']{6,64})", chosen)
+        for needle, name in (
+            *((b"passw", b"password"), (b"passw", b"passwort"), (b"passe", b"passe")),
+            *((b"phrase", b"phrase"), (b"kennwort", b"kennwort")),
+        )
     ),
-    # Lines of .pgpass; hashes of passwords, as files of users and databases have them.
-    *(_at(b":%b:" % port, rb":" + re.escape(port) + _PGPASS, _chosen) for port in (b"5432", b"5433", b"6432", b"*")),
-    *(_at(b"$%b$" % kind, rb"(?P<secret>\$" + kind + _CRYPT, _hashed) for kind in (b"1", b"5", b"6", b"y", b"apr1")),
-    *(_at(b"$%b$" % kind, rb"(?P<secret>\$" + kind + _BCRYPT, _hashed) for kind in (b"2a", b"2b", b"2y")),
-    _at(b"$argon2", rb"(?P<secret>\$argon2[id]{1,2}\$[\w=,$+/.-]{40,256})", _hashed),
-    _at(b"pbkdf2", rb"(?P<secret>pbkdf2[_:-]sha\d{1,3}[$:]\d{1,8}[$:][\w+/.=-]{1,64}[$:][\w+/.=-]{20,128})", _hashed),
-    _at(b"{ssha", rb"\{ssha\d{0,3}\}(?P<secret>[A-Za-z0-9+/=]{24,})", _hashed),
-    _at(b"private-lines", rb"private-lines: ?\d{1,4}(?P<secret>(?:(?:\s|\\[nr]){1,4}+[A-Za-z0-9+/=]{16,}+){1,400}+)"),
+    # Hashes of passwords, as files of users and databases have them.
+    at(b"$argon2", rb"(?P<secret>\$argon2[id]{1,2}\$[\w=,$+/.-]{40,256})", hashed),
+    at(b"pbkdf2", rb"(?P<secret>pbkdf2[_:-]sha\d{1,3}[$:]\d{1,8}[$:][\w+/.=-]{1,64}[$:][\w+/.=-]{20,128})", hashed),
+    at(b"{ssha", rb"\{ssha\d{0,3}\}(?P<secret>[A-Za-z0-9+/=]{24,})", hashed),
+    at(b"private-lines", rb"private-lines: ?\d{1,4}(?P<secret>(?:(?:\s|\\[nr]){1,4}+[A-Za-z0-9+/=]{16,}+){1,400}+)"),
+    *COMMANDS,
+    *CALLS,
 )
 _BY_NEEDLE = {c.needle: tuple(same for same in CARRIERS if same.needle == c.needle) for c in CARRIERS}
+# One search for all that begin with the same sign is faster than one for each: lines of .pgpass, which have the port
+# before database, user and password; and hashes.
+_SIGNED: tuple[tuple[re.Pattern[bytes], Callable[[bytes], bool]], ...] = (
+    (
+        re.compile(
+            rb":(?:5432|5433|6432|\*):[\w.*-]{1,64}:[\w.*@-]{1,64}:(?P<secret>[^\s:\"'\\]{3,128})(?=\s|$|\\n|[\"'])"
+        ),
+        no_common_word,
+    ),
+    (
+        re.compile(
+            rb"(?P<secret>\$(?:2[aby]\$\d\d\$[./A-Za-z0-9]{53}|(?:1|5|6|y|apr1)\$(?:rounds=\d{1,9}\$|\$)?"
+            rb"(?:j[\w./]{1,8}\$)?[./\w-]{1,32}\${1,2}[./A-Za-z0-9]{22,86}))"
+        ),
+        hashed,
+    ),
+)
+_SIGNED_NEEDLES = (
+    *(b":5432:", b":5433:", b":6432:", b":*:"),
+    *(b"$%b$" % kind for kind in b"1 5 6 y apr1 2a 2b 2y".split()),
+)
 _COOKIE_NEEDLE, _KEY_NEEDLE = b"cookie", b"-----begin "
 # One of these is in every text in which `find_carried` finds something, once that is in lower case.
-CARRIER_NEEDLES = (*_BY_NEEDLE, _COOKIE_NEEDLE, _KEY_NEEDLE)
+CARRIER_NEEDLES = (*_BY_NEEDLE, *_SIGNED_NEEDLES, _COOKIE_NEEDLE, _KEY_NEEDLE)
+
+# Chosen: a command, its address and a few flags.
+_LEAD_BYTES = 200
 
 _COOKIE = re.compile(
     rb"(?i:cookie)(?:\\{0,8}[\"'`]?[ \t]{0,4}(?:[:=]|,(?=[ \t]{0,4}[\[\"']))|(?<=--cookie))[ \t]{0,4}\[?\\{0,8}[\"'`]?"
@@ -126,15 +104,21 @@ _KEY_REST = re.compile(
 def find_carried(data: bytes, low: bytes) -> Iterator[Span]:
     """Yield where in `data` a secret is carried by a form around it; `low` is `data` in lower case."""
     for needle, carriers in _BY_NEEDLE.items():
-        at = low.find(needle)
-        while at >= 0:
+        place = low.find(needle)
+        while place >= 0:
             for carrier in carriers:
-                found = carrier.pattern.match(data, at)
-                if found and carrier.accepts(found["secret"]):
+                found = carrier.pattern.match(data, place)
+                if found and carrier.accepts(found["secret"]) and _stands_behind(carrier.before, data, place):
                     yield found.span("secret")
-            at = low.find(needle, at + len(needle))
+            place = low.find(needle, place + len(needle))
+    for pattern, accepts in _SIGNED:
+        yield from (found.span("secret") for found in pattern.finditer(data) if accepts(found["secret"]))
     yield from _cookies(data, low)
     yield from _key_blocks(data, low)
+
+
+def _stands_behind(lead: re.Pattern[bytes] | None, data: bytes, place: int) -> bool:
+    return lead is None or bool(lead.search(data[max(0, place - _LEAD_BYTES) : place]))
 
 
 def _cookies(data: bytes, low: bytes) -> Iterator[Span]:

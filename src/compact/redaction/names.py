@@ -30,7 +30,10 @@ FOREIGN_NAMES = {
     ),
     **dict.fromkeys(("mot_de_passe", "mot-de-passe", "mot de passe", "motdepasse", "senha", "salasana"), "password"),
     **dict.fromkeys(("contraseña", "contrasena", "contrasenya", "parola_chiave", "parolachiave"), "password"),
-    **dict.fromkeys(("пароль", "密码", "密碼", "パスワード", "비밀번호"), "password"),
+    **dict.fromkeys(("parola d'ordine", "hasło", "haslo", "heslo", "geslo", "lozinka", "şifre", "jelszó"), "password"),
+    **dict.fromkeys(("mật khẩu", "kata sandi", "slaptažodis", "wagwoord", "parool"), "password"),
+    **dict.fromkeys(("пароль", "密码", "密碼", "口令", "パスワード", "비밀번호", "암호", "รหัสผ่าน"), "password"),
+    **dict.fromkeys(("كلمة المرور", "كلمة السر", "סיסמה", "סיסמא", "पासवर्ड", "συνθηματικό"), "password"),
     **dict.fromkeys(("zugangsschlüssel", "zugangsschluessel"), "access_key"),
     **dict.fromkeys(("geheimer_schlüssel", "geheimer_schluessel", "geheimschlüssel", "geheimschluessel"), "secret_key"),
     **dict.fromkeys(("privater_schlüssel", "privater_schluessel"), "private_key"),
@@ -53,7 +56,8 @@ _PLURALS = _words("passwords passphrases secrets apikeys cookies")
 _SURE_KEYS = _words("api secret private")
 _LIKELY_KEYS = _words(
     "access account admin aes app auth client consumer deploy encryption function functions hmac host jwt license "
-    "master root rsa service preshared session shared signing ssh storage subscription webhook write ingest integration"
+    "master root rsa service preshared session shared signing ssh storage subscription webhook write ingest "
+    "integration application cipher crypt crypto fastly fernet sas unseal"
 )
 # Tokens that are pieces of text, positions in a list, or kinds of something: none of them is a secret.
 _HARMLESS_TOKENS = _words(
@@ -63,9 +67,17 @@ _HARMLESS_TOKENS = _words(
 )
 _TOKEN_OWNERS = _words("access api auth bearer bot id oauth personal private refresh security session user")
 _PASS_OWNERS = _words(
-    "admin db database email ftp http imap ldap mail mongo my mysql pg postgres proxy redis root smtp ssh sudo user "
-    "wifi"
+    "admin db database email ftp http imap key keystore ldap mail mongo my mysql pg postgres proxy redis root smtp ssh "
+    "store sudo trust truststore user wifi"
 )
+# The last two words of other names.
+_PAIRS = {
+    **dict.fromkeys([("key", "data"), ("key", "base")], Kind.SURE),  # `client-key-data`, `secret_key_base`
+    **dict.fromkeys([("secret", "string"), ("secret", "value")], Kind.SURE),  # as key vaults call what they keep
+    **dict.fromkeys([("password", "hash"), ("passwd", "hash"), ("pwd", "hash")], Kind.LIKELY),
+    ("secret", "id"): Kind.HINT,  # of Vault it is a secret, elsewhere the name of one
+}
+_OWNED_PASS = tuple(f"{owner}pass" for owner in _PASS_OWNERS)  # `dbpass`, `srcstorepass`
 
 
 @lru_cache(maxsize=4096)
@@ -86,15 +98,13 @@ def _in_english(name: str) -> str:
 
 
 def _kind_of_last(last: str, before: str) -> Kind:
-    if last in _SURE or last in _PLURALS or last.endswith(_SURE_ENDINGS):
+    if last in _SURE or last in _PLURALS or last.endswith(_SURE_ENDINGS + _OWNED_PASS):
         return Kind.SURE
-    if before == "key" and last in ("data", "base"):
-        return Kind.SURE  # `client-key-data`, `secret_key_base`
-    if last == "hash":
-        return Kind.LIKELY if before in ("password", "passwd", "pwd") else Kind.NONE
+    if (before, last) in _PAIRS:
+        return _PAIRS[before, last]
     if last in ("key", "keys"):
         return _kind_of_key(before, plural=last == "keys")
-    if last == "pass":
+    if last in ("pass", "pw"):
         return Kind.SURE if before in _PASS_OWNERS else Kind.HINT
     if last == "auth":
         return Kind.HINT

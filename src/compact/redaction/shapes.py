@@ -62,6 +62,8 @@ SHAPES: tuple[Shape, ...] = (
     _after(b"dop_v1_", _HEX + rb"{60,}+"),
     _after(b"doo_v1_", _HEX + rb"{60,}+"),
     _after(b"dor_v1_", _HEX + rb"{60,}+"),
+    _after(b"AKID", _ALNUM + rb"{32}" + _END),
+    _around(b"AZDO", rb"(?<![A-Za-z0-9])[A-Za-z0-9]{76}AZDO" + _ALNUM + rb"{4}" + _END, back=76),
     # Model vendors.
     _after(b"sk-", rb"(?:proj|svcacct|admin|None|service|ant|or|lf)-(?=[A-Za-z_-]{0,60}+\d)" + _WORD + rb"{20,}+"),
     _after(b"sk-", rb"(?=[A-Za-z]{0,60}+\d)" + _ALNUM + rb"{20,}+"),
@@ -74,6 +76,12 @@ SHAPES: tuple[Shape, ...] = (
     _after(b"fc-", _HEX + rb"{32}" + _END),
     _after(b"e2b_", _HEX + rb"{40}" + _END),
     _after(b"sk_", _HEX + rb"{48}" + _END),
+    *_several(b"llx- rpa_", _ALNUM + rb"{40,}+"),
+    _after(b"pa-", rb"(?=[A-Za-z_-]{0,40}+\d)" + _WORD + rb"{40,}+"),
+    _after(b"fw_", rb"(?=[A-Za-z]{0,20}+\d)" + _ALNUM + rb"{22,}+"),
+    _after(b"jina_", _HEX + rb"{32}" + _WORD + rb"{28}" + _END),
+    _after(b"key_", _HEX + rb"{64}" + _END),
+    _after(b"AQ.Ab8", _WORD + rb"{40,}+"),
     _after(b"dapi", _HEX + rb"{32}(?:-\d)?" + _END),
     *_several(b"fm2_ fm1r_ fm1a_", rb"[A-Za-z0-9+/=_,-]{40,}+"),
     # Code hosting and packages.
@@ -100,6 +108,10 @@ SHAPES: tuple[Shape, ...] = (
     _around(b":AA", rb"(?<=\d{8}):AA" + _WORD + rb"{33}(?![A-Za-z0-9_-])", back=0),
     *_several(b"shpat_ shpss_ shpca_ shppa_", rb"[0-9a-fA-F]{32}" + _END),
     *_several(b"sq0atp- sq0csp-", _WORD + rb"{22,}+"),
+    _after(b"re_", rb"(?=[A-Za-z_]{0,24}+\d)" + _ALNUM + rb"{8}_" + _ALNUM + rb"{24}" + _END),
+    *_several(b"EZAK EZTK", _ALNUM + rb"{54}" + _END),
+    *_several(b"FLWSECK- FLWSECK_TEST-", _ALNUM + rb"{32}-X" + _END),
+    _after(b"pat-", rb"[a-z]{2}\d-[0-9a-f]{8}-[0-9a-f-]{27}" + _END),
     # Infrastructure and tools.
     *_several(b"hvs. hvb. hvr.", _WORD + rb"{24,}+"),
     _around(b".atlasv1.", rb"[A-Za-z0-9]{14}\.atlasv1\." + _WORD + rb"{60,}+", back=14),
@@ -110,10 +122,21 @@ SHAPES: tuple[Shape, ...] = (
     *_several(b"PMAK- CFPAT- NRAK- HRKU- CCIPAT_ bkua_ tskey- pnu_ cfut_ cfat_", _WORD + rb"{20,}+"),
     *_several(b"MT Mz Nj NT Nz OD OT ND", _ALNUM + rb"{20,24}\." + _WORD + rb"{6}\." + _WORD + rb"{27,}+"),
     _after(b"AGE-SECRET-KEY-1", rb"[0-9A-Z]{40,}+"),
+    *_several(b"dt0c01. dt0s01.", rb"[A-Z0-9]{24}\.[A-Z0-9]{64}" + _END),
+    *_several(b"hcaik_ hcbik_ hcamk_", rb"[a-z0-9]{58}" + _END),
+    *_several(b"phx_ apify_api_", _ALNUM + rb"{36,}+"),
+    _after(b"sgp_", rb"(?:" + _HEX + rb"{16}_|local_)?" + _HEX + rb"{40}" + _END),
+    _after(b"tfp_", rb"(?=[A-Za-z_-]{0,40}+\d)" + _WORD + rb"{40,}+"),
+    _after(b"rdme_", rb"[a-z0-9]{60,}+"),
+    _after(b"secret_", _ALNUM + rb"{43}" + _END),
+    _after(b"sdk-", rb"[0-9a-f]{8}-[0-9a-f-]{27}" + _END),
+    _after(b"sk.eyJ", _WORD + rb"{20,}+\." + _WORD + rb"{16,}+"),
     # A signed token: header, claims, signature.
     Shape(b"eyJ", _START + _SIGNED),
 )
 
+# With what of its needle can stand in a run.
+_PARTS = tuple((shape.needle.lstrip(b":"), shape) for shape in SHAPES)
 # Shorter runs hold no shape; in ordinary text there are few longer ones, so most needles are never sought.
 SHORTEST_SHAPE = 20
 _RUN = b"x" * SHORTEST_SHAPE
@@ -126,8 +149,9 @@ def find_shapes(data: bytes) -> list[Span]:
     runs = b" ".join(_long_runs(data))
     spans: list[Span] = []
     if runs:
-        for shape in SHAPES:
-            if shape.needle.lstrip(b":") in runs:
+        find = runs.find
+        for part, shape in _PARTS:
+            if find(part) >= 0:  # `in` would try to read bytes as a number first, which takes longer than to find them
                 spans.extend(_matches(shape, data))
     return spans
 

@@ -6,12 +6,13 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
 
-from compact.redaction.assignments import NEEDLES, find_assignments
+from compact.redaction.assignments import ASCII_NEEDLES, NEEDLES, find_assignments
 from compact.redaction.blocks import find_blocks
 from compact.redaction.carriers import CARRIER_NEEDLES, find_carried
 from compact.redaction.custom import CustomPattern
 from compact.redaction.encoded import find_encoded
 from compact.redaction.shapes import find_shapes
+from compact.redaction.tables import find_columns
 
 Span = tuple[int, int]
 
@@ -35,7 +36,7 @@ def _any_of(needles: Collection[bytes]) -> bytes:
 
 # Measured: in texts up to this length one search for all needles is faster than one for each. Most of them have none.
 _SHORT_BYTES = 1_000
-ANY_NEEDLE = re.compile(_any_of({*NEEDLES, *CARRIER_NEEDLES}))
+ANY_NEEDLE = re.compile(_any_of({*ASCII_NEEDLES, *CARRIER_NEEDLES}))
 
 
 def replaced(text: str, patterns: Sequence[CustomPattern] = ()) -> str:
@@ -68,8 +69,9 @@ def find_secrets(data: bytes) -> list[Span]:
 def _plain_secrets(data: bytes) -> list[Span]:
     low = data.lower()
     found = [*find_shapes(data), *find_blocks(data, low)]
-    if len(data) > _SHORT_BYTES or ANY_NEEDLE.search(low):
-        found += (*find_assignments(data, low), *find_carried(data, low))
+    # Which names a character beyond ASCII may belong to is found out faster by the rules themselves.
+    if len(data) > _SHORT_BYTES or not data.isascii() or ANY_NEEDLE.search(low):
+        found += (*find_assignments(data, low), *find_carried(data, low), *find_columns(data, low))
     return found
 
 

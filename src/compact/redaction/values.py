@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from compact.redaction.names import FOREIGN_NAMES
+
 # Written in this form so that one glance shows what is let through. All lower case; compared without case.
 _ORDINARY = frozenset(
     b"""
@@ -33,9 +35,9 @@ _ORDINARY = frozenset(
     env environ err error event except export fetch form func function hash hashed input item kwargs lambda let line
     match module name obj opts other payload plain print process props raise raw req request res response result
     return self settings static super this throw try type typeof username val value values var while yield z joi yup
-    current decoded encoded expected actual foo bar baz command alias auth split
+    current decoded encoded expected actual foo bar baz command alias auth split b64enc b64dec quote explicit pw
     """.split()
-)
+) | {name.encode() for name in FOREIGN_NAMES}
 _PROSE = frozenset(
     b"""a an and are at be been by can cannot do does enter for from has have here if in invalid is it least like may
     must no not of on one or our please required should than that the this to type use via was were when will with
@@ -68,15 +70,19 @@ _MEASURE = re.compile(
 # Each round begins with one separator, so there is one way only to match, and the time is linear.
 _WORDED = re.compile(rb"[A-Za-z]+\d{0,2}(?:[_./:-][A-Za-z]*\d{0,2})*$")
 _LOWER_WORDS = re.compile(rb"[a-z]+\d{0,2}(?:[_.-][a-z]*\d{0,2})+")
-_NAMED = re.compile(rb"[A-Za-z]_[A-Za-z]|[a-z][A-Z]")
+_NAMED = re.compile(rb"[A-Za-z]_[A-Za-z]|[a-z][A-Z]|[A-Z]{2}[a-z]")
+_CMDLET = re.compile(rb"(?:Get|Read|New|Import|ConvertTo|ConvertFrom|Invoke)-[A-Z][A-Za-z]+")  # of PowerShell
 _CASE_RUNS = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _CODE_INSIDE = re.compile(rb"[)\]}][=.;,(\[?]|=>|&&|\|\||\(\)|!==?|\.<\w|&[a-z]+;")
 _STATEMENT = re.compile(rb"\w=\w+[,;(.]")
 _TOKEN = re.compile(rb"[\w.~+/=:%|@$!*-]+")
 _LONG_HEX = re.compile(rb"[0-9a-fA-F]{16,}")
 _DIGIT = re.compile(rb"[0-9]")
+_NO_LETTERS = bytes(c for c in range(256) if not chr(c).isascii() or not chr(c).isalpha())
 _LETTER = re.compile(rb"[A-Za-z]")
 _CAPITAL = re.compile(rb"[A-Z]")
+_SMALL = re.compile(rb"[a-z]")
+_SIGN = re.compile(rb"[!#$^&*+]")
 _SYMBOL_INSIDE = re.compile(rb"[A-Za-z0-9][!@#$%^&*+=][A-Za-z0-9!@#$%^&*]")
 
 
@@ -114,6 +120,8 @@ def is_reference(value: bytes) -> bool:
     if b"." in value and is_camel_name(value.rpartition(b".")[2]):
         return True
     if not _REFERENCE.fullmatch(value) or _mixes_case(value):
+        return bool(_CMDLET.fullmatch(value))
+    if len(value) >= 20 and _DIGIT.search(value) and _mixes_case(value.translate(None, _NO_LETTERS)):
         return False
     return b"." in value or b"->" in value or b"::" in value or bool(_NAMED.search(value))
 
@@ -172,5 +180,11 @@ def looks_like_password(value: bytes) -> bool:
         return False
     if _SYMBOL_INSIDE.search(value):
         return True
-    has_both = bool(_DIGIT.search(value) and _LETTER.search(value))
-    return has_both and not any(mark in value for mark in (b"-", b"_", b".", b"/", b":"))
+    if not (_DIGIT.search(value) and _LETTER.search(value)):
+        return False
+    return is_strong(value) or not any(mark in value for mark in (b"-", b"_", b".", b"/", b":"))
+
+
+def is_strong(value: bytes) -> bool:
+    """Return True for what rules for passwords ask for: `Giraffe-77!`; no version and no name has all of it."""
+    return bool(_SIGN.search(value) and _SMALL.search(value) and _CAPITAL.search(value) and _DIGIT.search(value))
