@@ -229,7 +229,7 @@ def test_hostile_text_is_one_line_without_markup() -> None:
     assert "[red]" in stream.getvalue()
 
 
-HOSTILE = "a\x1b]0;title\x07b\x1b[2J\x9b31m\x00\x7f\x85\rc"
+HOSTILE = "a\x1b]0;title\x07b\x1b[2J\x9b31m\x00\x7f\x85\r\u202ec"
 
 
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()], ids=["pipe", "terminal"])
@@ -237,7 +237,7 @@ def test_no_text_gives_a_terminal_orders(stream: io.StringIO) -> None:
     """Neither what an event says nor the name of its session; the colours are ours."""
     ConsoleEmitter(stream=stream)(NoticeEvent(session_id=f"s\n{HOSTILE}", message=HOSTILE, ended_at=1.0))
     text = re.sub(r"\x1b\[[\d;]*m", "", stream.getvalue())
-    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", text)
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
     assert len(stream.getvalue().splitlines()) == 1
     assert text.count("a�]0;title�b�[2J�31m") == 2
 
@@ -245,13 +245,13 @@ def test_no_text_gives_a_terminal_orders(stream: io.StringIO) -> None:
 def test_log_lines_give_a_terminal_no_orders(caplog: pytest.LogCaptureFixture) -> None:
     LoggingEventEmitter()(NoticeEvent(session_id=HOSTILE, message=HOSTILE))
     (record,) = caplog.records
-    assert not re.search(r"[\x00-\x1f\x7f-\x9f]", record.getMessage())
+    assert not re.search(r"[\x00-\x1f\x7f-\x9f\u202e]", record.getMessage())
 
 
 def test_warnings_give_a_terminal_no_orders(capsys: pytest.CaptureFixture[str]) -> None:
     ThrottledWarnings("[X]")(f"the server said {HOSTILE}")
     line = capsys.readouterr().err
-    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", line)
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", line)
     assert line.startswith("[X] the server said a�]0;title�b")
 
 

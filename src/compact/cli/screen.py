@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import contextmanager
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 Rows = Sequence[Sequence[object]]
 # Chosen: blanks between two columns, and the least that the last one of a table has.
 _GAP = 2
+# DEL, the second set of control characters (`\x9b` begins a command as `\x1b[` does), and marks that turn the order of
+# what is read. Outside of its strings JSON has none of them.
+_STEERING = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _MIN_LAST_COLUMNS = 20
 
 
@@ -75,8 +79,12 @@ def write_json(data: object) -> None:
 
 
 def json_text(data: object, *, indent: int | None = None, encoding: str | None = "utf-8") -> str:
-    """Return JSON with letters as they are; escaped where the encoding (or a lone surrogate) does not allow them."""
+    """Return JSON with letters as they are; escaped where the encoding (or a lone surrogate) does not allow them.
+
+    What steers a terminal is escaped, too: JSON itself does so only with the first 32 characters.
+    """
     text = json.dumps(data, ensure_ascii=False, indent=indent)
+    text = _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     try:
         text.encode(encoding or "utf-8")
     except UnicodeEncodeError:

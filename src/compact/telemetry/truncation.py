@@ -16,8 +16,9 @@ _MAX_DEPTH = 50
 _MAX_ITEMS = 10_000
 # Chosen: below these a text or a list says nothing any more.
 _LEAST_TEXT, _LEAST_ITEMS = 100, 20
-# Terminals act on these: they clear the screen, set the title or move the cursor.
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# Terminals act on these: they clear the screen, set the title or move the cursor; the last ones turn the order of what
+# is read, so that a line seems to say something else.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def one_line(text: str) -> str:

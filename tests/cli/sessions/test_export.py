@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import stat
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,6 +43,24 @@ def test_export_is_what_was_sent(cli, process, compacted):
     assert process("export", "demo").data == HISTORY
     lines = cli("export", "demo", "--format", "jsonl").out.splitlines()
     assert [json.loads(row) for row in lines] == HISTORY
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("export", "demo"), ("export", "demo", "--raw", "--format", "jsonl"), ("recall", "demo", "harbour", "--json")],
+)
+def test_json_gives_a_terminal_no_orders(cli, command):
+    """What a page or a tool wrote is data for programs, but is shown on a terminal, too: C1 controls, DEL, and bidi."""
+    hostile = "the harbour\x1b]0;title\x07\x9b2J\x7f\x85\u202emoc.live\u2066"
+    keep([user("go"), assistant(hostile), user("on")])
+    shown = cli(*command).out
+    assert "harbour" in shown
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", shown)
+
+
+def test_what_is_escaped_is_the_same_when_it_is_read(cli):
+    keep([user("a\x9bb\x7fc\u202ed"), assistant("ok"), user("on")])
+    assert cli("export", "demo").data[0]["content"] == "a\x9bb\x7fc\u202ed"
 
 
 def test_export_is_redacted(cli):
