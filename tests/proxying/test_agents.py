@@ -113,7 +113,7 @@ def test_a_named_session_is_one_whatever_it_begins_with() -> None:
         for task in ("One thing.", "Another thing."):
             agent = ChatAgent(proxy.url, task, headers={"X-Compact-Session": "build-7"})
             agent.run(1)
-            assert re.fullmatch(r"build-7-[0-9a-f]{8}", agent.sessions.pop())
+            assert re.fullmatch(r"build-7-[0-9a-f]{16}", agent.sessions.pop())
     assert not any(request.header("x-compact-session") for request in provider.received)
 
 

@@ -133,6 +133,24 @@ def test_a_given_name_is_used_but_never_with_another_key() -> None:
     assert odd.isascii()
 
 
+def test_who_has_no_key_cannot_name_the_session_of_one_who_has() -> None:
+    """Session ids are in logs and in the viewer: whoever has seen one may send it as a name."""
+    names = SessionNames()
+    named = name(names, headers={**KEY, b"x-compact-session": b"run-1"})
+    opened = name(names, headers=KEY)
+    for known in (named, opened, f"{opened}-0123abcd"):
+        assert name(names, headers={b"x-compact-session": known.encode()}) != known
+        assert name(names, headers={b"authorization": b"Bearer sk-2", b"x-compact-session": known.encode()}) != known
+    for plain in ("run-1", "build-20260101", "a-deadbeef"):
+        assert name(names, headers={b"x-compact-session": plain.encode()}) == plain
+
+
+def test_a_key_that_gives_the_same_name_cannot_be_searched_for() -> None:
+    """A proxy does not know which keys are good: who wants the session of another can try as many as he likes."""
+    suffix = name(SessionNames(), headers={**KEY, b"x-compact-session": b"run"}).removeprefix("run-")
+    assert len(bytes.fromhex(suffix)) * 8 >= 64
+
+
 @pytest.mark.parametrize(
     ("items", "answer"),
     [

@@ -22,6 +22,10 @@ from compact.core.log.forms import without_times
 
 SESSION_HEADER_KEY = SESSION_HEADER.lower().encode()
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._:-]{0,80}")
+# Who sends a key may send any: of eight characters one that ends the same would be found in minutes.
+_KEY_CHARS = 16
+# Sessions of those who have a key, and those named after an opening: who has no key could name them, too.
+_OF_ANOTHER = re.compile(r"proxy-.*|.*-[0-9a-f]{16}", re.DOTALL)
 
 # Returns the fingerprints of the first answer in a session's log; none if there is no answer, or no such session.
 FindAnswers = Callable[[str], Awaitable[frozenset[str]]]
@@ -65,8 +69,9 @@ class SessionNames:
 
 def _session_of_name(name: str, key: bytes) -> str:
     """Return the session that a caller named; with another API key the same name is another session."""
-    safe = name if _SAFE_NAME.fullmatch(name) else f"named-{_digest(name.encode())[:16]}"
-    return f"{safe}-{_digest(key)[:8]}" if key else safe
+    is_safe = _SAFE_NAME.fullmatch(name) and (key or not _OF_ANOTHER.fullmatch(name))
+    safe = name if is_safe else f"named-{_digest(name.encode())[:16]}"
+    return f"{safe}-{_digest(key)[:_KEY_CHARS]}" if key else safe
 
 
 def answer_fingerprint(answer: str) -> str:
