@@ -31,7 +31,10 @@ TRIED_BY: dict[str, tuple[str, ...]] = {
     "Secrets in tool output": (
         "redaction/test_corpus.py::test_every_secret_disappears",
         "redaction/test_real_carriers.py::test_almost_every_secret_is_caught",
+        "redaction/test_columns.py::test_only_the_column_of_the_secret_goes",
+        "redaction/test_commands.py::test_the_argument_that_is_a_secret_goes_and_the_rest_stays",
         "redaction/test_speed.py::test_no_text_makes_it_slow",
+        "test_archiving.py::test_redaction_switched_off_is_said_loudly",
         "redaction/test_custom.py",
     ),
     "Prompt injection": (
@@ -44,6 +47,7 @@ TRIED_BY: dict[str, tuple[str, ...]] = {
         "telemetry/test_emitters.py::test_no_text_gives_a_terminal_orders",
         "telemetry/test_emitters.py::test_log_lines_give_a_terminal_no_orders",
         "telemetry/test_emitters.py::test_warnings_give_a_terminal_no_orders",
+        "cli/sessions/test_export.py::test_json_gives_a_terminal_no_orders",
     ),
     "One tenant reading another's sessions": (
         "stores/test_tenants.py",
@@ -59,7 +63,9 @@ TRIED_BY: dict[str, tuple[str, ...]] = {
         "recall/test_reminders.py::test_what_is_confidential_is_not_shown",
         "security/test_sensitivity.py::test_summaries_and_events_do_not_quote_it",
         "security/test_sensitivity.py::test_export_and_mcp_withhold_it_and_raw_export_does_not",
-        "recall/test_semantic.py",
+        "recall/test_semantic.py::test_confidential_content_is_shown_to_no_model",
+        "recall/test_attachments.py",
+        "security/test_sensitivity.py::test_a_constraint_stays_in_the_prompt_whatever_its_sensitivity_and_gets_nowhere_else",
     ),
     "A request that misuses the proxy": (
         "proxying/test_attackers.py::test_no_target_of_a_request_reaches_another_server",
@@ -69,6 +75,8 @@ TRIED_BY: dict[str, tuple[str, ...]] = {
         "proxying/test_attackers.py::test_no_request_hides_in_the_body_of_another",
         "proxying/test_attackers.py::test_a_key_is_used_for_the_request_that_brought_it_and_for_no_other",
         "proxying/test_parts.py::test_a_given_name_is_used_but_never_with_another_key",
+        "proxying/test_parts.py::test_who_has_no_key_cannot_name_the_session_of_one_who_has",
+        "proxying/test_parts.py::test_a_key_that_gives_the_same_name_cannot_be_searched_for",
     ),
     "A malicious page in the operator's browser": (
         "viewer/test_access.py::test_a_name_of_somebody_else_is_refused",
@@ -82,14 +90,22 @@ TRIED_BY: dict[str, tuple[str, ...]] = {
         "viewer/test_access.py::test_bodies_of_the_page_are_small",
     ),
     "A summariser that fails": ("summarizers/test_ladder.py", "summarizers/test_circuit_breaker.py"),
-    "Supply chain": ("test_extras.py", "test_front_door.py"),
+    "Supply chain": (
+        "test_extras.py",
+        "test_front_door.py",
+        "security/test_supply_chain.py::test_every_locked_package_has_a_hash",
+    ),
     # What is not protected is said so, and tried only where something could be broken.
     "The state store against its owner": ("test_own_folder.py",),
     "Personal data": ("redaction/test_custom.py",),
     "Prompts": ("test_invariants.py",),
     "Session ids": ("test_bad_input.py::test_session_ids_are_only_names",),
     "The viewer against other users": ("viewer/test_access.py::test_data_needs_the_token",),
-    "manager.delete": ("stores/test_tenants.py",),
+    "manager.delete": (
+        "stores/test_tenants.py",
+        "security/test_deleting.py::test_the_archive_of_a_deleted_session_stays",
+        "security/test_deleting.py::test_a_process_that_still_has_it_writes_it_again",
+    ),
 }
 
 

@@ -183,6 +183,27 @@ def test_export_and_mcp_withhold_it_and_raw_export_does_not(tmp_path: Path, monk
     assert "not found" in repr(asyncio.run(server.call_tool("why", {"phrase": "detail of the insurance"})))
 
 
+@every_closed_level
+def test_a_constraint_stays_in_the_prompt_whatever_its_sensitivity_and_gets_nowhere_else(
+    level: str, tmp_path: Path
+) -> None:
+    start = history()
+    start[1] = {
+        **user(f"who is overdue? You must never mention {CANARY} to the press."),
+        "meta": {"sensitivity": level},
+    }
+    for message in start[2:]:
+        if message["role"] == "tool":
+            message["content"] = message["content"].replace(CANARY, "somebody")
+    with opened(tmp_path, on_event=(sink := RecordingSink())) as manager:
+        prompt = manager.manual_compact("s", start, target_tokens=300)
+        assert len(prompt) < len(start)
+        assert f"never mention {CANARY}" in json.dumps(prompt)
+        assert CANARY not in str(manager.recall("s", "mention to the press"))
+    assert CANARY not in repr(sink.events)
+    assert CANARY not in files_under(tmp_path / "archive")
+
+
 def test_a_word_that_is_no_level_is_taken_for_the_strictest() -> None:
     for said, level in (
         ("secret", "restricted"),
