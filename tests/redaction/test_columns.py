@@ -23,6 +23,12 @@ from compact.redaction import MARK, Redactor
             "INSERT INTO t (`at`, `password`) VALUES (now(), 'walnut')",
             f"INSERT INTO t (`at`, `password`) VALUES (now(), '{MARK}')",
         ),
+        (
+            "REPLACE INTO t (pwd) VALUES ('walnut'); INSERT IGNORE INTO t (pwd) VALUES ('walnut')",
+            f"REPLACE INTO t (pwd) VALUES ('{MARK}'); INSERT IGNORE INTO t (pwd) VALUES ('{MARK}')",
+        ),
+        ("go into t (password) values ('walnut')", "go into t (password) values ('walnut')"),
+        ("id\tsecret\n1\thunter2x", f"id\tsecret\n1\t{MARK}"),
         ("user,password\nbob,hunter2x\n\nhunter3x", f"user,password\nbob,{MARK}\n\nhunter3x"),
         ('user;password;n\nbob;"hunter2x";1\nann;none;2', f'user;password;n\nbob;"{MARK}";1\nann;none;2'),
         ("user\tpassword\nbob\thunter2x", f"user\tpassword\nbob\t{MARK}"),

@@ -24,6 +24,14 @@ from compact.redaction import MARK, Redactor
         "jwt.sign(payload, '§', options)",
         "hmac.new(b'§', body)",
         "source.setPassword('§')",
+        "props.put(\"sasl.password\", '§');",
+        "System.setProperty('javax.net.ssl.keyStorePassword', '§')",
+        "config.set('db', 'password', '§')",
+        "client.auth('§')",
+        "let password = String::from('§');".replace("'", '"'),
+        'password=SecretStr("§")',
+        '<entry key="db.password">§</entry>',
+        "Das Passwort für den Router ist §",
         "process.env.JWT_SECRET || '§'",
         "os.environ.get('SECRET_KEY', '§')",
         "ALTER ROLE app WITH LOGIN PASSWORD '§'",
@@ -47,11 +55,19 @@ def test_the_argument_that_is_a_secret_goes_and_the_rest_stays(text: str) -> Non
         "vault.secret('hunter2x')",
         "getPassword('hunter2x')",
         "connect(a, b, c)",
+        "form.setValue('password', '')",
+        "errors.put('password', 'is too short')",
+        "password={noop}",
         "with the password 'required'",
     ],
 )
 def test_the_same_flag_of_another_command_stays(text: str) -> None:
     assert Redactor().text(text) is text
+
+
+def test_what_spring_writes_before_a_plain_password_is_no_placeholder() -> None:
+    assert Redactor().text("user.password={noop}walnut7pigeon") == f"user.password={MARK}"
+    assert Redactor().text("user.password={name}") == "user.password={name}"
 
 
 def test_a_class_and_a_command_are_not_values() -> None:

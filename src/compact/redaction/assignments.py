@@ -44,6 +44,7 @@ _LEAD = re.compile(
       | (?P<sign>[ \t]{0,8}+ (?::=|:|=|\xef\xbc\x9a) [*_]{0,2} [ \t]{0,8}+)
         (?: (?:&(?:'\w{1,12}[ ])?)? (?:[A-Za-z_][\w.]{0,30}+|(?=\[)) (?:\[[\w.,; |]{0,30}\])? \?? [ \t]{0,4} =
             [ \t]{0,4} (?=b?\\{0,8}["'`]) )?  # a type
+        (?: (?:String|SecretString|SecretStr|Secret|Zeroizing) (?:::(?:from|new))? \( (?=["']) )?  # the text in it
         (?: \r?\n[ \t]{0,40} (?=["'`]) )?
       | (?:[\s,]|\\[nr]){1,40}+ \\{0,8}["']?value\\{0,8}["']? [ \t]{0,4} (?P<pair>[:=]) [ \t]{0,4}
       | (?P<tag>(?:[ ][\w:]{1,30}="[^"<>]{0,200}"){0,4}> | </key>\s{0,40}<string>)
@@ -78,7 +79,11 @@ _NETRC = re.compile(rb" login \S{1,60}\s{1,8}$")
 # In the files of servers these begin a line, and the secret follows a space.
 _DIRECTIVE = re.compile(rb"(?:bindpw|requirepass|masterauth|insecure-password)$", re.IGNORECASE)
 # There the second argument is the value of the first, or what it is if there is none.
-_NAMING_CALL = re.compile(rb"(?:env|environ\.get|environ\.setdefault|fetch|define)\([ ]{0,4}[\"']$", re.IGNORECASE)
+_NAMING_CALL = re.compile(
+    rb"(?:env|environ\.get|environ\.setdefault|fetch|define|\.put|\.set|setproperty)\([ ]{0,4}"
+    rb"(?:[\"'][\w.-]{1,24}[\"'],[ ]{0,4})?[\"']$",
+    re.IGNORECASE,
+)
 _SETTER = re.compile(rb"(?:^|\.)(?:set|with)_?[a-z]{0,40}$|^\.[a-z_]{1,40}$", re.IGNORECASE)
 _MORE_WORDS = re.compile(rb"[ \t]{1,8}(?:[A-Za-z(\"'`|&+=]|\d{1,3} [A-Za-z])|[ \t]{0,8}[(\[]")
 _MORE_CODE = re.compile(rb"[ \t]{1,8}[(|&+?*%-]|[ \t]{0,8}[(\[]")
@@ -140,11 +145,11 @@ def _is_lead(data: bytes, start: int, lead: re.Match[bytes]) -> bool:
 
 
 def _is_in_tag(data: bytes, start: int, lead: re.Match[bytes]) -> bool:
-    """Return True for `<password>`, `<wsse:Password Type="…">`, `<string name="api_key">` and `<key>token</key>`."""
+    """Return True for `<password>`, `<wsse:Password Type="…">`, `<entry key="password">` and `<key>token</key>`."""
     before = data[max(0, start - 24) : start]
     if lead["tag"].startswith(b"</key>"):
         return before.endswith(b"<key>")
-    return before.endswith(b'name="') if lead["close"] else bool(_TAG_HEAD.search(before))
+    return before.endswith((b'name="', b'key="')) if lead["close"] else bool(_TAG_HEAD.search(before))
 
 
 def _takes_argument(data: bytes, start: int, end: int) -> bool:
@@ -185,7 +190,7 @@ def _is_secret(data: bytes, start: int, lead: re.Match[bytes], value: _Value, ki
     """Return True for a secret: a sign before the value asks least of it, a mere space most."""
     if lead["sign"] or lead["pair"] or lead["tag"] or lead["percent"]:
         return _is_assigned(value, kind)
-    if lead["compare"] or (lead["comma"] and _NAMING_CALL.search(data[max(0, start - 24) : start])):
+    if lead["compare"] or (lead["comma"] and _NAMING_CALL.search(data[max(0, start - 60) : start])):
         return value.is_quoted and _is_assigned(value, kind)
     if lead["call"] and data[start : start + 1] != b".":  # `.token("…")` may as well ask for one
         return _is_assigned(value, kind)

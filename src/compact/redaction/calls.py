@@ -15,6 +15,7 @@ CALLS = (
     # User and password, side by side and last.
     at(b"login", rb"login\([\"'][^,()\"'\n]{1,128}[\"'],[ ]{0,4}" + _LAST, chosen),
     at(b"auth", rb"auth=?\([ ]{0,4}" + _ARGUMENT + _LAST, chosen),
+    at(b"auth", rb"auth\([ ]{0,4}" + _LAST, chosen, before=rb"\.$"),
     at(b"credential", rb"credentials?\([ ]{0,4}" + _ARGUMENT + _LAST, chosen),
     # Host or address, user, password.
     at(b"connect", rb"connect\w{0,12}\([ ]{0,4}" + _ARGUMENT + _ARGUMENT + _TEXT, chosen),

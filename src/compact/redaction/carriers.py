@@ -47,7 +47,11 @@ CARRIERS: tuple[Carrier, ...] = (
     at(b"<password>{", rb"<password>\{(?P<secret>[A-Za-z0-9+/=]{20,512})\}"),
     at(b"random_password", rb"random_password[^}]{0,600}?\"result\\?\"[ ]?:[ ]?\\?\"(?P<secret>[^\"\n]{4,256})"),
     *(
-        at(needle, name + rb" (?:for|of|to|f\xc3\xbcr|zu|pour)\b[^\n:\"]{1,60}: (?P<secret>[^\s\"']{6,64})", chosen)
+        at(
+            needle,
+            name + rb" (?:for|of|to|f\xc3\xbcr|zu|pour)\b[^\n:\"]{1,60}(?::| is| ist| est) (?P<secret>[^\s\"']{6,64})",
+            chosen,
+        )
         for needle, name in (
             *((b"passw", b"password"), (b"passw", b"passwort"), (b"passe", b"passe")),
             *((b"phrase", b"phrase"), (b"kennwort", b"kennwort")),

@@ -11,8 +11,9 @@ from compact.redaction.values import looks_random
 
 Span = tuple[int, int]
 
+_INTO, _VERBS = b" into ", (b"insert", b"replace", b"ignore")
 _INSERT = re.compile(
-    rb"insert into[ ]{1,4}[^\s(]{1,128}\s{0,8}\((?P<columns>[^()]{1,2000})\)\s{0,8}values\s{0,8}\(", re.IGNORECASE
+    rb" into[ ]{1,4}[^\s(]{1,128}\s{0,8}\((?P<columns>[^()]{1,2000})\)\s{0,8}values\s{0,8}\(", re.IGNORECASE
 )
 _SQL_VALUE = re.compile(
     rb"\s{0,8}(?:[NEB]?'(?P<text>(?:[^'\\]|\\.|''){0,8192}+)'|[^,()'\"]{0,200}+(?:\([^()]{0,200}\))?)\s{0,8}(?P<end>[,)])"
@@ -37,21 +38,22 @@ _HEAD_BYTES = 400
 def find_columns(data: bytes, low: bytes) -> Iterator[Span]:
     """Yield where in `data` a value stands in the column of a secret; `low` is `data` in lower case."""
     yield from _inserted(data, low)
-    yield from _listed(data, low)
+    for needle in (b"passw", b"secret"):
+        yield from _listed(data, low, needle)
 
 
 def _inserted(data: bytes, low: bytes) -> Iterator[Span]:
-    at = low.find(b"insert into")
+    at = low.find(_INTO)
     while at >= 0:
-        head = _INSERT.match(data, at)
-        after = at + 11
+        head = _INSERT.match(data, at) if low.endswith(_VERBS, 0, at) else None
+        after = at + len(_INTO)
         if head:
             kinds = [_kind(name) for name in head["columns"].split(b",")]
             after = head.end()
             if Kind.SURE in kinds or Kind.LIKELY in kinds:
                 spans, after = _rows_of_sql(data, after, kinds)
                 yield from spans
-        at = low.find(b"insert into", after)
+        at = low.find(_INTO, after)
 
 
 def _rows_of_sql(data: bytes, at: int, kinds: list[Kind]) -> tuple[list[Span], int]:
@@ -75,12 +77,12 @@ def _is_secret(value: bytes, kind: Kind) -> bool:
     return no_common_word(value) and (kind is Kind.SURE or (kind is Kind.LIKELY and looks_random(value)))
 
 
-def _listed(data: bytes, low: bytes) -> Iterator[Span]:
-    at = low.find(b"passw")
+def _listed(data: bytes, low: bytes, needle: bytes) -> Iterator[Span]:
+    at = low.find(needle)
     while at >= 0:
         start = max(data.rfind(b"\n", max(0, at - _HEAD_BYTES), at) + 1, at - _HEAD_BYTES, 0)
         head = _HEAD.match(data, start)
-        after = at + 5
+        after = at + len(needle)
         if head:
             sign = head["sign"]
             kinds = [_kind(name) for name in head[0].split(sign)]
@@ -88,7 +90,7 @@ def _listed(data: bytes, low: bytes) -> Iterator[Span]:
             if Kind.SURE in kinds:
                 spans, after = _rows_of_list(data, after, kinds, _FIELDS[sign])
                 yield from spans
-        at = low.find(b"passw", max(after, at + 5))
+        at = low.find(needle, max(after, at + len(needle)))
 
 
 def _rows_of_list(data: bytes, at: int, kinds: list[Kind], field: re.Pattern[bytes]) -> tuple[list[Span], int]:

@@ -49,7 +49,8 @@ _CODE = re.compile(
     rb"|(?:os|process|sys|env|config|settings|secrets|self|this|vault|var|local|data|module|args|opts)\."
 )
 _PLACEHOLDER = re.compile(
-    rb"[<{\[(](?:[a-z_ .$|:{#%!-]*$|[^>}\])]*[>}\])])|\{\{|\([a-z_.]+\(|\$[({\[]|%[({]|%[sdr]\b|%\w+%$|#\{|\\\("
+    rb"(?!\{noop\})[<{\[(](?:[a-z_ .$|:{#%!-]*$|[^>}\])]*[>}\])])"
+    rb"|\{\{|\([a-z_.]+\(|\$[({\[]|%[({]|%[sdr]\b|%\w+%$|#\{|\\\("
     rb"|[$@:?&*!%#][a-z_./]*$|\?+$|\$\d$"
     rb"|:[a-z]+:|&lt;|&#x3c;|&#60;|op://|vault:|arn:aws|ref\+|https?://|file://|env:|ssm:|keyring:|sops:"
 )
