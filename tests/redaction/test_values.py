@@ -103,6 +103,21 @@ def test_escapes_hide_nothing() -> None:
     assert clean["url"] == "https://hooks.slack.com/services/" + MARK
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"password": "hunter2x", "password": null}',
+        '{"note": "password=hunter2x", "note": "token"}',
+        '{"a": {"api_key": "hunter2x", "api_key": ""}, "b": 1}',
+        '{"a": 1, "a": 2, "\\u0070assword": "hunter2x"}',
+        '{"a": 1, "a": "pass\\u0077ord=hunter2x", "a": 3}',
+    ],
+)
+def test_a_name_that_comes_twice_hides_nothing(text: str) -> None:
+    assert "hunter2x" not in Redactor().value(text)
+    assert "hunter2x" not in str(Redactor().value({"content": text}))
+
+
 def test_secrets_in_keys_go_and_no_entry_is_lost() -> None:
     first, second = ("ghp_" + "a1B2c3D4e5" * 4, "ghp_" + "f6G7h8I9j0" * 4)
     clean = Redactor().value({first: 1, second: 2})

@@ -67,7 +67,7 @@ class NestedRedaction:
         """Redact a string; if it is itself JSON, it stays JSON, and its names count."""
         if text.lstrip()[:1] in ("{", "[", '"') and self._may_hide(text):
             try:
-                inner = json.loads(text, parse_float=_finite)
+                inner = json.loads(text, parse_float=_finite, object_pairs_hook=_whole)
             except (ValueError, RecursionError):
                 return self._redact(text)
             clean = self.value(inner)
@@ -244,6 +244,17 @@ def _written_like(text: str, value: Any) -> str:
         indent=len(indented[1]) if indented else None,
         separators=None if '": ' in text else (",", ":"),
     )
+
+
+def _whole(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON with all it holds: of a name that comes twice the first would be passed on unread."""
+    fields = dict(pairs)
+    if len(fields) == len(pairs):
+        return fields
+    fields = dict[str, Any]()
+    for name, value in pairs:
+        fields[name if name not in fields else f"{name} ({len(fields)})"] = value
+    return fields
 
 
 def _finite(literal: str) -> float | str:
