@@ -41,3 +41,16 @@ def test_what_was_sent_in_another_dialect_is_learned_and_the_new_list_is_read(be
     translator.learn(ShownList(entries, owners=[str(n) for n in range(len(entries))]))
     roles = [entry["role"] for entry in translator.entries(items)]
     assert roles == [entry["role"] for entry in Translator(DIALECTS[now]).entries(items)]
+
+
+@pytest.mark.parametrize(("before", "now"), list(permutations(WRITERS, 2)))
+def test_a_result_is_written_without_the_fields_of_the_dialect_before(before: str, now: str) -> None:
+    """Where both say the same, the entry is the one that was there first, with what its own dialect has kept of it."""
+    call = Call("c1", "read_file", {"path": "map.py"}, "a harbour")
+    items = WRITERS[before](
+        [Step(role="user", text="What is it?", number=0), Step(role="model", calls=(call,), number=1)]
+    )
+    blocks = DIALECTS[now].write(Translator(DIALECTS[before]).entries(items))
+    written = [item for block in DIALECTS[now].join(list(blocks)) for item in block.items]
+    assert "a harbour" in json.dumps(written)
+    assert not DIALECTS[now].check(written)

@@ -228,11 +228,12 @@ def _write_turn(entry: Entry) -> tuple[str, list[dict[str, Any]]]:
 
 
 def _write_result(entry: Entry) -> dict[str, Any]:
-    native = {"type": "tool_result", **native_of(entry)}
-    no_content = native.pop("no_content", None)
-    block = {"type": "tool_result", "tool_use_id": entry["tool_call_id"], **without(native, "type", "item")}
-    if entry["content"] == "" and "no_content" in native_of(entry):
-        return block if no_content is False else {**block, "content": no_content}
+    # A session may have been in another dialect before: what that has kept of a result is not of this type.
+    native = native_of(entry) if native_of(entry).get("type") == "tool_result" else dict[str, Any]()
+    fields = without(native, "type", "item", "no_content")
+    block = {"type": "tool_result", "tool_use_id": entry["tool_call_id"], **fields}
+    if entry["content"] == "" and "no_content" in native:
+        return block if native["no_content"] is False else {**block, "content": native["no_content"]}
     # In the order that callers write it in: what is equal should be the same bytes for a provider's cache.
     marks = {key: block.pop(key) for key in ("is_error", CACHE_MARK) if key in block}
     return {**block, "content": entry["content"], **marks}

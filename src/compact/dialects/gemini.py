@@ -28,6 +28,7 @@ from compact.dialects.gemini_parts import (
     ReadContent,
     as_object,
     find_field,
+    is_own_response,
     read_call,
     read_content,
     read_json_content,
@@ -259,7 +260,7 @@ def _has_responses(item: object) -> bool:
 def _with_function_name(block: Block, names: Mapping[str, str]) -> Block:
     """Return the block of a response that was made up with the name of the function that was called."""
     entry = block.entries[0] if len(block.entries) == 1 else {}
-    if entry.get("role") != "tool" or NATIVE in entry:
+    if entry.get("role") != "tool" or is_own_response(entry):
         return block
     part = write_response(entry, names.get(entry["tool_call_id"], ""))
     return Block(({"role": "user", "parts": [part]},), block.entries)

@@ -170,9 +170,14 @@ def _read_answer(answer: Any) -> tuple[Any, str, dict[str, Any]]:
     return ("" if name == "result" else {"key": name}), texts[name], without(fields, name)
 
 
+def is_own_response(entry: Entry) -> bool:
+    """Return True for what was a response before; a session may have been in another dialect."""
+    return native_of(entry).get("key") in RESPONSE_KEYS
+
+
 def write_response(entry: Entry, name: str = "") -> Part:
     """Return the part of a result; a text that was put in its place is its `result`."""
-    native, content = native_of(entry), entry["content"]
+    native, content = native_of(entry) if is_own_response(entry) else dict[str, Any](), entry["content"]
     parts: list[Part] = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
     media = [without(part, "type", _MEDIA) for part in parts if part.get(_MEDIA)]
     text = "\n".join(part["text"] for part in parts if part["type"] == "text" and not part.get(_MEDIA))

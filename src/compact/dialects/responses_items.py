@@ -249,7 +249,9 @@ def read_output(item: Item) -> Entry:
 
 def write_output(entry: Entry) -> Iterator[Item]:
     """Yield the result as an item; words that its kind has no place for stand behind it."""
-    native = {"type": "function_call_output", **native_of(entry)}
+    # A session may have been in another dialect before: what that has kept of a result is not of such a type.
+    is_own = str(native_of(entry).get("type")).endswith("_output")
+    native = native_of(entry) if is_own else {"type": "function_call_output"}
     kind, content = native["type"], entry["content"]
     call = {native.get("call_key", "call_id"): entry["tool_call_id"]}
     item = {**without(native, _OUTPUT, "call_key"), **call}

@@ -47,6 +47,7 @@ from compact.dialects.vercel.parts import (
     RESULT,
     Part,
     id_of,
+    is_own_result,
     kind_of,
     read_call,
     read_result,
@@ -284,7 +285,7 @@ def _with_words(block: Block) -> Block:
 def _with_tool_name(block: Block, names: Mapping[str, str]) -> Block:
     """Return the block of a result that was made up with the name of the tool that was called."""
     entry = block.entries[0] if len(block.entries) == 1 else {}
-    if entry.get("role") != "tool" or NATIVE in entry:
+    if entry.get("role") != "tool" or is_own_result(entry) or _APPROVAL in native_of(entry):
         return block
     part = write_result(entry, names.get(entry["tool_call_id"], ""))
     return Block(({"role": "tool", "content": [part]},), block.entries)

@@ -65,9 +65,15 @@ def read_result(part: Mapping[str, Any]) -> Entry:
     return {"role": "tool", "tool_call_id": id_of(part), "content": content, NATIVE: native}
 
 
+def is_own_result(entry: Entry) -> bool:
+    """Return True for what was a result before; a session may have been in another dialect."""
+    form = native_of(entry).get(FORM)
+    return is_mapping(form) and "name" in form
+
+
 def write_result(entry: Entry, name: str = "") -> Part:
     """Return the part of a result; a text that was put in its place is a text."""
-    native = native_of(entry)
+    native = native_of(entry) if is_own_result(entry) else dict[str, Any]()
     form: Mapping[str, Any] = native.get(FORM, {})
     key = form.get("key", _OUTPUTS[0])
     content = entry.get("content")
