@@ -966,6 +966,25 @@ def test_a_list_that_begins_as_it_was_sent_and_goes_on_with_a_mark_is_known_afte
         assert manager.history("s") == log
 
 
+def test_a_mark_for_the_cache_makes_a_protected_message_no_text_of_ours() -> None:
+    """It is not written again; what stands for more of ours is taken for the list that the caller goes on from."""
+    store = InMemoryCompactionStore()
+    first = {"role": "user", "content": "the first rule"}
+    calls = [with_calls("", number, [" ".join(["harbour"] * 40)]) for number in range(7)]
+    second = {**marked("user", "the second rule", is_marked=True), "meta": {"protected": True}}
+    sent = [first, *written.anthropic(calls[:6]), assistant("ok"), second, *written.anthropic(calls[6:])]
+    config = CompactConfig(max_context_tokens=300, policy={"hard_cap_buffer": 10}, telemetry={"exporter": "none"})
+    with CompactManager(config, store=store, tokenizer=WordTokenizer()) as manager:
+        own = [{**first, "meta": {"protected": True}}, *written.anthropic(calls[:1])]
+        manager.preflight("s", own)
+        prompt, log = copy.deepcopy(manager.preflight("s", copy.deepcopy(sent))), manager.history("s")
+        assert manager.current_plan("s").version == 1
+    with CompactManager(config, store=store, tokenizer=WordTokenizer()) as manager:
+        assert manager.preflight("s", copy.deepcopy(sent)) == prompt
+        assert manager.history("s") == log
+        assert manager.current_plan("s").version == 1
+
+
 @pytest.mark.parametrize("dialect", ["anthropic", "gemini", "converse"])
 def test_a_list_that_has_some_neighbours_together_and_some_apart_is_known_after_a_restart(dialect: str) -> None:
     """Two messages of the user in a row, and two results in one item, as the caller has them."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from compact.core.errors import InvalidHistory
 from compact.core.log.alignment import common_pairs
+from compact.core.log.forms import unmarked
 from compact.core.messages.legality import EMPTY_CONTENT
 from compact.core.messages.message import SettledItems, copy_plain
 from compact.dialects.dialect import META, Block, Dialect, Entry, fields_of, without_cache_marks
@@ -227,7 +228,8 @@ class Translator:
             return True
         shown = [without_meta(entry) for entry in block.entries]
         ids, own = ([e.get("tool_call_id") for e in both if e.get("role") == "tool"] for both in (read, shown))
-        return ids == own and read != shown
+        # A mark for a cache is not written again.
+        return ids == own and list(map(unmarked, read)) != list(map(unmarked, shown))
 
     def _longest_known(self, items: Sequence[Any], unchanged: int) -> tuple[list[KnownBlock], int, bool]:
         """Return the blocks that a list begins with, of what was read or of what was written last time.
