@@ -239,7 +239,7 @@ def hidden_in(
             start, hidden = shown.get(place, len(view)), None
             continue
         if hidden is None:
-            between = range(start + 1, shown.get(following, 0))
+            between = range(start, shown.get(following, start))
             hidden = _by_fingerprint(view, (k for k in between if k not in is_shown))
         if not hidden:
             continue
