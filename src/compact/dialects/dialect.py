@@ -143,7 +143,7 @@ def _item_with_words(item: Any, empty: Mapping[str, Any]) -> Any:
         return {**item, key: placeholder}
     parts = cast(list[Any], content) if isinstance(content, list) else []
     said = parts_with_words(parts)
-    return item if _is_same(said, parts) else {**item, key: said}
+    return item if are_same(said, parts) else {**item, key: said}
 
 
 def parts_with_words(parts: Sequence[Any]) -> list[Any]:
@@ -160,13 +160,14 @@ def _result_with_words(part: Any) -> Any:
     result = fields if fields.get("type") == "tool_result" else fields_of(fields.get(_RESULT))
     parts = cast(list[Any], result["content"]) if isinstance(result.get("content"), list) else []
     said = parts_with_words(parts)
-    if _is_same(said, parts):
+    if are_same(said, parts):
         return part
     filled = {**result, "content": said}
     return filled if result is fields else {**fields, _RESULT: filled}
 
 
-def _is_same(some: Sequence[Any], others: Sequence[Any]) -> bool:
+def are_same(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Return True if two sequences have the very same objects."""
     return len(some) == len(others) and all(map(is_, some, others))
 
 

@@ -56,14 +56,6 @@ def user_and_password(secret: bytes) -> bool:
     return b":" in plain and plain.isascii() and plain.decode("ascii").isprintable()
 
 
-def sasl_plain(secret: bytes) -> bool:
-    """Return True if it is the base64 of what the mail protocols call PLAIN: NUL, user, NUL, password."""
-    try:
-        return binascii.a2b_base64(secret + b"=" * (-len(secret) % 4)).count(b"\0") == 2
-    except binascii.Error:
-        return False
-
-
 @dataclass(frozen=True, slots=True)
 class Carrier:
     """A literal needle in lower case, the pattern that must match there, and the test of its `secret` group.

@@ -195,9 +195,11 @@ class _Choice:
         chosen: list[int] = []
         while heap:
             _, index = heapq.heappop(heap)
+            if index in self.taken:
+                continue
             needed = self._brings(index)
             tokens = self._cost(needed)
-            if index in self.taken or tokens > room:
+            if tokens > room:
                 continue
             now = self._density(index, needed)
             if heap and now < -heap[0][0]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import is_
 from typing import Any
 
 from compact.core.errors import InvalidHistory
@@ -17,7 +16,7 @@ from compact.core.log.alignment import common_pairs
 from compact.core.log.forms import unmarked
 from compact.core.messages.legality import EMPTY_CONTENT
 from compact.core.messages.message import SettledItems, copy_plain
-from compact.dialects.dialect import META, Block, Dialect, Entry, fields_of, without_cache_marks
+from compact.dialects.dialect import META, Block, Dialect, Entry, are_same, fields_of, without_cache_marks
 from compact.dialects.translation.added import (
     added_entries,
     apart_from_added,
@@ -146,7 +145,7 @@ class Translator:
         neighbours that the dialect wants in one item are joined in the caller's own list, too: they are in a prompt
         that a plan has changed, and the same words are the same items then, whichever list the caller has sent.
         """
-        is_own = bool(self._current) and (entries is self._entries or _are_same(self._entries, entries))
+        is_own = bool(self._current) and (entries is self._entries or are_same(self._entries, entries))
         blocks = self._joined(summary_place) if is_own and joins else None
         if not is_own:
             blocks = self._prompt_blocks(entries, summary_place)
@@ -626,7 +625,3 @@ def _with_meta(entry: Entry, metas: Sequence[Any]) -> Entry:
 
 def _items_id(block: Block) -> int:
     return id(block.items)
-
-
-def _are_same(some: Sequence[Any], others: Sequence[Any]) -> bool:
-    return len(some) == len(others) and all(map(is_, some, others))
