@@ -273,6 +273,43 @@ def test_a_form_that_a_stub_stands_for_is_stored_unseen_and_shown_once_the_stub_
     assert (set(commit.forms), commit.unseen) == ({"m3"}, {"m3": None})
 
 
+@pytest.mark.parametrize("has_added", [False, True])
+def test_what_is_shown_again_in_this_call_goes_out_as_the_callers_own_object(has_added: bool) -> None:
+    """Also where the list has what was added behind an earlier prompt: a copy would be written without its marks."""
+    session = session_of(plan=clearing(1))
+    match = take(session, HISTORY)
+    if has_added:
+        session.inject((NOTE,))
+    before = session.output(HISTORY, match)
+    cleared = {**HISTORY[2], "content": "[cleared]"}
+    items = [*HISTORY[:2], cleared, *before[3:], assistant("noon")]
+    match = session.ingest(items, COUNT, lambda plan, view: prompt_of(session, plan, view))
+    assert match is not None
+    session.adopt(CompactionPlan("s", 2))
+    session.show_unseen()
+    session.show(prompt_of(session, session.plan, session.log.view))
+    out = session.output(items, match)
+    assert out[2] is cleared
+    assert texts(out) == [*texts(HISTORY[:2]), "[cleared]", *texts(HISTORY[3:]), "noon"]
+
+
+def test_in_a_prompt_that_comes_back_what_is_shown_again_goes_out_as_the_callers_own_object() -> None:
+    summary = summing_up(1, "m1", "m2", "m3").records
+    plan = CompactionPlan("s", 1, (*summary, *clearing(1, "m6").records), lines={})
+    history = [*dialogue(1), user("more"), *HISTORY]
+    session = session_of(history, plan)
+    sent = call(session, history)
+    place = next(n for n, item in enumerate(sent) if item["role"] == "tool")
+    cleared = {**sent[place], "content": "[cleared]"}
+    items = [*sent[:place], cleared, *sent[place + 1 :], assistant("noon")]
+    match = session.ingest(items, COUNT)
+    assert match is not None
+    session.adopt(CompactionPlan("s", 2, summary, lines={}))
+    session.show_unseen()
+    session.show(prompt_of(session, session.plan, session.log.view))
+    assert session.output(items, match)[place] is cleared
+
+
 def test_what_a_list_has_lost_stays_while_a_summary_stands_for_it_and_leaves_with_it() -> None:
     session = session_of([*dialogue(3), user("go on")], summing_up(1, "m1", "m2", "m3"))
     trimmed = [*dialogue(3)[3:], user("go on"), assistant("done")]

@@ -38,11 +38,13 @@ class Match:
     """The result of matching a caller's list: the entries new to its line, and whether the past was edited.
 
     `owners` names the log entry of each item of the caller's list ("" for text that we made, and for a form that is not
-    taken). It may be a list of the log's, which is too long to copy at each call: it is read only, and by the call that
-    made it, since the next one makes it longer. `rejoined` is set when the caller returns to entries it had left: they
-    are new to its line, but not to the log. `is_new_line` is set when the list is another conversation than any that
-    the log has. `formed` are the entries that the caller has in a new form, `unseen` those of which the log has another
-    unseen form now, or none any more. `returned_to` is the line that the caller returns to with a prompt of it.
+    taken), but for those at the places in `added`, which were added behind an earlier prompt. It may be a list of the
+    log's, which is too long to copy at each call: it is read only, and by the call that made it, since the next one
+    makes it longer, and it has the entry of a form as soon as that is shown. `rejoined` is set when the caller returns
+    to entries it had left: they are new to its line, but not to the log. `is_new_line` is set when the list is another
+    conversation than any that the log has. `formed` are the entries that the caller has in a new form, `unseen` those
+    of which the log has another unseen form now, or none any more. `returned_to` is the line that the caller returns to
+    with a prompt of it.
     """
 
     new: tuple[Message, ...]
@@ -54,6 +56,7 @@ class Match:
     formed: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
     returned_to: LeftLine | None = None
+    added: range = range(0)
 
 
 _ALL = Shown()
@@ -368,6 +371,7 @@ class Log:
         taken = tuple(form.id for form in shown if self._known.take_form(form))
         for form in shown:
             self._raw.take_owner(form)
+            self._sent_back.take_owner(form)
         if taken:
             self.view = [self.forms.get(entry.id, entry) for entry in self.view]
         return taken

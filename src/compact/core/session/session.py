@@ -272,10 +272,7 @@ class Session:
 
         without = [*incoming[: tail.start], *incoming[tail.end :]]
         match = self._match_log(without, read_in_place, prompt_of, self.log)
-        if match is None:
-            return None
-        owners = [*match.owners[: tail.start], *[_OURS] * len(tail.items), *match.owners[tail.start :]]
-        return replace(match, owners=owners)
+        return match and replace(match, added=range(tail.start, tail.end))
 
     def _is_ours(self, tail: PromptTail, incoming: Sequence[object], prompt_of: PromptOf) -> bool | None:
         """Return True if another process has added a labelled tail; None if earlier plans must be read to know.
@@ -341,12 +338,14 @@ class Session:
             before = self.prompt.items.originals[-1:]
             tail = PromptTail.of(added, len(self.prompt.items.owners), before[0] if before else None)
             self._tails = self._tails.with_tail(tail)
-        items = self.prompt.items
-        if items.owners == match.owners and self._is_shown_as_sent(incoming):
+        items, owners = self.prompt.items, match.owners
+        if there := match.added:
+            owners = [*owners[: there.start], *[_OURS] * len(there), *owners[there.start :]]
+        if items.owners == owners and self._is_shown_as_sent(incoming):
             if isinstance(incoming, SettledItems) and not added:
                 return incoming
             return [*incoming, *added]
-        own = self._own_items(incoming, match.owners)
+        own = self._own_items(incoming, owners)
         kept = [
             own[owner] if owner and owner in own else copy_plain(original)
             for owner, original in zip(items.owners, items.originals, strict=True)
