@@ -228,3 +228,28 @@ def test_what_users_asked_to_hold_is_left_out_last() -> None:
             history.append(assistant(f"berth {number} is free {'as I said ' * 10}"))
     assert len(prompt) < len(history) / 2
     assert prompt[-1] == history[-2]
+
+
+@pytest.mark.parametrize("rules", [5, 6])
+def test_a_summary_has_room_for_what_users_asked_to_hold_before_anything_else(rules: int) -> None:
+    """Its share of a small window would be less than that; what else is said is cut or left out for it."""
+    held = [f"Never touch the file config/berth_{number}.py." for number in range(rules)]
+    history: list[Wire] = []
+    for number, rule in enumerate(held):
+        history += [user(f"{rule} Go on with berth {number}, {'and so on ' * 5}")]
+        history += [assistant(f"berth {number} is free {'as I said ' * 5}")]
+    for number in range(4):
+        history += [user(f"question {number} {'word ' * 6}"), assistant(f"answer {number} {'word ' * 6}")]
+    history += [{**user(f"Read the ledger, all of it. {'line ' * 10}"), "meta": {"protected": True}}]
+    history += tool_exchange("c1", " ".join(f"entry{number}" for number in range(180)), path="ledger.py")
+    config = CompactConfig(
+        max_context_tokens=260,
+        policy={"hard_cap_buffer": 0},
+        telemetry={"exporter": "none"},
+        state={"url": "memory:"},
+        storage={"adapter": "none"},
+    )
+    with CompactManager(config, tokenizer=WordTokenizer()) as manager:
+        prompt = json.dumps(manager.preflight("s", history))
+        assert manager.status("s").used_tokens <= 260
+    assert [rule for rule in held if rule not in prompt] == []

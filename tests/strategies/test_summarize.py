@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from compact.core.facts.constraints import Constraint, ConstraintFinder, NoConstraints
 from compact.core.messages.message import Message
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import CompactionPlan, SpanReference, SummarizationRecord
@@ -30,6 +31,7 @@ def result_of(
     plan: CompactionPlan | None = None,
     before: Sequence[Any] = (),
     prefetched: SummarizationRecord | None = None,
+    constraints: ConstraintFinder | None = None,
     **goal: Any,
 ) -> CompactionResult:
     limits = {"target_tokens": 500, "settle_tokens": 700, "ceiling_tokens": 1000, **goal}
@@ -41,7 +43,18 @@ def result_of(
         rules=KeepRules(recent_turns=1, tool_io_pairs=1),
         goal=Goal(**limits),
         prefetched=prefetched,
+        constraints=constraints,
     )
+
+
+class Held(NoConstraints):
+    """Finds a constraint of so many words in the first message, or in another one."""
+
+    def __init__(self, words: int, place: int = 0) -> None:
+        self.words, self.place = words, place
+
+    def standing(self, messages: Sequence[Message]) -> tuple[Constraint, ...]:
+        return (Constraint("hold " * self.words, messages[self.place].id),)
 
 
 def room(strategy: SummarizeStrategy, messages: Sequence[Message] = HISTORY, **more: Any) -> int:
@@ -66,6 +79,32 @@ def test_what_is_pinned_is_no_room_for_it() -> None:
 def test_kept_messages_give_way_to_the_least_of_a_summary() -> None:
     messages = numbered([*dialogue(50, words=20), user("word " * 600)])
     assert room(SummarizeStrategy(), messages) == int(0.15 * 700)
+
+
+def test_what_users_asked_to_hold_has_room_where_the_least_of_a_summary_is_less() -> None:
+    messages = numbered([*dialogue(50, words=20), user("word " * 600)])
+    frame = room(SummarizeStrategy(), messages, constraints=Held(200)) - 200
+    assert 0 < frame < 20
+    assert room(SummarizeStrategy(), messages, constraints=Held(300)) == 300 + frame
+    assert room(SummarizeStrategy(), messages, constraints=Held(20)) == int(0.15 * 700)
+
+
+def test_what_users_asked_to_hold_has_no_more_room_than_a_third_of_all_and_the_limit_of_the_summary() -> None:
+    messages = numbered([*dialogue(50, words=20), user("word " * 600)])
+    assert room(SummarizeStrategy(), messages, constraints=Held(400)) == 1000 // 3
+    assert room(SummarizeStrategy(max_tokens=150), messages, constraints=Held(400)) == 150
+    assert room(SummarizeStrategy(max_tokens=150, fills_target=True), messages, constraints=Held(400)) == 1000 // 3
+
+
+def test_what_stays_as_a_message_has_no_room_in_the_summary() -> None:
+    messages = numbered([*dialogue(50, words=20), user("word " * 600)])
+    assert room(SummarizeStrategy(), messages, constraints=Held(200, place=-1)) == int(0.15 * 700)
+
+
+def test_a_summary_frees_something_whatever_users_asked_to_hold() -> None:
+    messages = numbered([*dialogue(4, words=50), user("go on")])
+    goal = {"target_tokens": 10, "settle_tokens": 3000, "ceiling_tokens": 3000}
+    assert room(SummarizeStrategy(), messages, constraints=Held(390), **goal) == 4 * 2 * 50 - 100
 
 
 def test_a_free_summary_fills_its_share_even_beyond_its_own_limit() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from compact.core.messages.structure import all_but
@@ -23,7 +23,7 @@ class SummarizeStrategy:
 
     So much goes that the rest fits the target as messages, beside a summary of the goal's share of the room. The
     summary may take `max_tokens`, or all that is left up to the target if it `fills_target`, but no more than
-    `target_token_ratio` of what it replaces.
+    `target_token_ratio` of what it replaces, unless what users asked to hold there takes more.
 
     Results that may never be cleared (`never_evict`, `policies`) stay, with their calls; a summary that would free less
     than `min_span_tokens` is not proposed. Pointers to artifacts stay too, the newest of them: what is externalised
@@ -66,8 +66,8 @@ class SummarizeStrategy:
             strategy=self.name,
             reason=f"{quantity(len(span.indices), 'message')} of the least value for what comes next",
             version=standing.version + 1 if standing else 1,
-            max_tokens=self._room(context, span, replaced),
         )
+        record = replace(record, max_tokens=self._room(context, span, record, replaced))
         yield CompactionProposal(record, pinned=_pinned_before(context, record.span))
 
     def _span(self, context: PlanningContext, rest: list[int]) -> Span:
@@ -79,12 +79,16 @@ class SummarizeStrategy:
         room = min(most, int(goal.summary_share * goal.settle_tokens))
         return span_beside_focus(context, rest, room) if context.focus_shares else Span(rest, room)
 
-    def _room(self, context: PlanningContext, span: Span, replaced: int) -> int:
+    def _room(self, context: PlanningContext, span: Span, record: SummarizationRecord, replaced: int) -> int:
         """Return the most that the summary may take; what it replaces counts in full, even if it was cleared before."""
         allowed = span.room_tokens if self.fills_target else min(self.max_tokens, span.room_tokens)
         full = sum(context.tokens[index] - context.weight(index) for index in span.indices) + replaced
         most = replaced - self.min_span_tokens
-        return max(min(allowed, int(full * self.target_token_ratio), most), MIN_SUMMARY_TOKENS)
+        room = min(allowed, int(full * self.target_token_ratio))
+        held = context.constraint_tokens(record) if room < most else 0
+        if not self.fills_target:
+            held = min(held, self.max_tokens)
+        return max(min(max(room, held), most), MIN_SUMMARY_TOKENS)
 
     def _prefetched(
         self, context: PlanningContext, rest: list[int], earlier: frozenset[str]

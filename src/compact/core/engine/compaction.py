@@ -79,6 +79,7 @@ class Compactor:
             prefetched=prefetched,
             structure=session.structure,
             index=session.line_index,
+            constraints=session.constraint_reading.of(self.constraints),
         )
 
     def rules_of(self, session: Session, goal: Goal) -> KeepRules:

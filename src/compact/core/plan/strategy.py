@@ -12,6 +12,8 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Protocol
 
+from compact.core.facts.constraints import ConstraintFinder, NoConstraints
+from compact.core.facts.ledger import Fact, FactKind, Ledger
 from compact.core.messages.groups import Group
 from compact.core.messages.message import Message, ToolCall
 from compact.core.messages.turn_order import LEFT_OUT, TurnOrder
@@ -30,11 +32,14 @@ from compact.core.plan.plan import (
 from compact.core.plan.renderer import summary_message
 from compact.core.plan.stubs import render_cleared, render_externalized
 from compact.core.plan.turn import TurnContext
+from compact.core.summary.summary import StructuredSummary
 
 SUMMARIZE = "summarize"
 CLEAR = "clear"
 # Chosen: a shorter summary would say nothing.
 MIN_SUMMARY_TOKENS = 40
+# Chosen: the share of the ceiling that what users asked to hold may take in a summary before it is cut, too.
+_MAX_CONSTRAINTS_SHARE = 1 / 3
 # Where a summary stands, whatever it says.
 _SUMMARY = Message("assistant", "", id="compact-summary")
 
@@ -113,6 +118,7 @@ class PlanningContext:
         focus_shares: With a focus, how much of it each message has.
         repairs: The tokens that a message costs beside its own because the history is not legal there.
         may_pin: The places of messages with marks, or of a role that is pinned.
+        constraints: Finds what users asked to hold.
 
     Example:
         >>> from compact import CompactConfig, CompactManager
@@ -149,6 +155,7 @@ class PlanningContext:
     focus_shares: Sequence[float] = ()
     repairs: Mapping[int, int] = field(default_factory=dict[int, int])
     may_pin: Sequence[int] = ()
+    constraints: ConstraintFinder = field(default_factory=NoConstraints)
 
     def focus_share(self, span: Iterable[str]) -> float:
         """Return how much of the focus the messages of a span have.
@@ -196,6 +203,30 @@ class PlanningContext:
             case DropRecord():
                 after = 0
         return replace(record, tokens_after=after)
+
+    def constraint_tokens(self, record: SummarizationRecord) -> int:
+        """Return what a summary takes that has nothing but what users asked to hold in the messages of its span.
+
+        Args:
+            record: A record of messages in `messages`; its own summary is not looked at.
+
+        Returns:
+            The tokens, no more than a third of the ceiling; 0 if its messages hold no constraint.
+
+        Example:
+            >>> from compact import SpanReference
+            >>> from compact.core.plan.plan import SummarizationRecord
+            >>> one = context.messages[2]
+            >>> record = SummarizationRecord(span=SpanReference((one.id,)), strategy="look", reason="an example")
+            >>> context.constraint_tokens(record)
+            0
+        """
+        standing = [one for one in self.constraints.standing(self.messages) if one.source_id in record.span.ids]
+        if not standing:
+            return 0
+        facts = tuple(Fact(FactKind.CONSTRAINT, one.text, source_ids=(one.source_id,)) for one in standing)
+        held = replace(record, summary=StructuredSummary(ledger=Ledger(facts)))
+        return min(self.count_message(summary_message(held)), int(_MAX_CONSTRAINTS_SHARE * self.goal.ceiling_tokens))
 
     def _shown_of(self, span: SpanReference) -> Iterable[int]:
         """Return those places of a span that have a weight: in a summary's there are thousands that do not."""

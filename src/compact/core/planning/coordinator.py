@@ -177,6 +177,7 @@ class CompactionCoordinator:
         prefetched: SummarizationRecord | None = None,
         structure: HistoryStructure | None = None,
         index: LineIndex | None = None,
+        constraints: ConstraintFinder | None = None,
     ) -> CompactionResult:
         """Make the next plan: strategies first, then fewer kept messages, then cuts in what is too large.
 
@@ -191,6 +192,7 @@ class CompactionCoordinator:
             prefetched: A summary that was written before it is needed.
             structure: How `messages` are built, if that is known.
             index: Which of `messages` have marks, if that is known.
+            constraints: The coordinator's finder, if it has read some of `messages` already.
 
         Raises:
             InsufficientBudget: What must stay takes more than `goal.ceiling_tokens`.
@@ -207,10 +209,10 @@ class CompactionCoordinator:
             >>> again.tokens_freed
             0
         """
-        structure = structure or HistoryStructure(messages)
+        structure, constraints = structure or HistoryStructure(messages), constraints or self.constraints
         groups, places = structure.groups, structure.places
         if structure.attached:
-            rules = keep_attached(messages, plan, tokens, rules, goal, self.constraints)
+            rules = keep_attached(messages, plan, tokens, rules, goal, constraints)
         may_pin = (index or LineIndex(messages)).may_pin(rules.pinned_roles)
         goal = beside_attachments(goal, sum(tokens[places[i]] for i in rules.attached if i in places))
         start = PlanningContext(
@@ -233,6 +235,7 @@ class CompactionCoordinator:
             prefetched=prefetched,
             focus_shares=message_shares(goal.focus, messages) if goal.focus else (),
             repairs={} if structure.is_legal else _repairs(messages, count_message),
+            constraints=constraints,
         )
         return self._coordinated(start, plan, rules)
 
@@ -270,13 +273,13 @@ class CompactionCoordinator:
 
     def _fitted(self, context: PlanningContext, before: CompactionPlan, rules: KeepRules) -> PlanningContext:
         """Cut what is still too large for the ceiling, and fill up what is left below the target."""
-        squeezer, goal = Squeezer(self.constraints), context.goal
+        squeezer, goal = Squeezer(context.constraints), context.goal
         if goal.part is PromptPart.DIALOGUE:
             whole = replace(context, layers=partition(context.messages, context.groups, rules, context.may_pin))
             context = squeezer.trim_dialogue(whole, rules)
         context = squeezer.squeeze(context)
         if goal.may_drop:
-            context = with_last_resort(context, self.constraints)
+            context = with_last_resort(context)
         return squeezer.refill(context, before) if goal.part is None else context
 
     def _run_strategies(self, context: PlanningContext, rules: KeepRules) -> _Proposed:

@@ -6,29 +6,37 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 
-from compact.core.facts.constraints import ConstraintFinder
 from compact.core.plan.plan import ClearRecord, CompactionPlan, DropRecord, SpanReference
 from compact.core.plan.strategy import PlanningContext
 from compact.core.plan.stubs import SHORTEN, render_cleared
-from compact.core.planning.squeeze import beside_pointers, candidate_at, fits, last_group, newest_places
+from compact.core.planning.squeeze import (
+    beside_pointers,
+    candidate_at,
+    fits,
+    last_group,
+    newest_places,
+    squeeze_summary,
+)
 
 # The name under which a plan says what was left out because nothing smaller could stand for it.
 LAST_RESORT = "last_resort"
 NO_ROOM_AT_ALL = "there is no room beside what is pinned and newest"
 
 
-def with_last_resort(context: PlanningContext, constraints: ConstraintFinder) -> PlanningContext:
+def with_last_resort(context: PlanningContext) -> PlanningContext:
     """Leave out what cannot be made smaller until the prompt fits: in the end all but what is pinned and the newest.
 
-    The oldest goes first, what says what users asked to hold behind all others, then the summary; then the newest
-    messages are cut to bare stubs, and at last what was asked goes, if that is not the newest message itself, or the
-    newest that is shown.
+    The oldest goes first, what says what users asked to hold behind all others, then the summary, line by line; then
+    the newest messages are cut to bare stubs, and at last what was asked goes, if that is not the newest message
+    itself, or the newest that is shown.
     """
     if fits(context):
         return context
     newest, shown = newest_places(context), {*context.shown}
     stays = newest | context.layers.pinned
-    holding = {context.places.get(constraint.source_id) for constraint in constraints.standing(context.messages)}
+    holding = {
+        context.places.get(constraint.source_id) for constraint in context.constraints.standing(context.messages)
+    }
     groups = (g.indices for g in context.groups if shown.issuperset(g.indices) and stays.isdisjoint(g.indices))
     older = deque(sorted(groups, key=lambda indices: not holding.isdisjoint(indices)))
     while older and (excess := context.total_tokens() - context.goal.ceiling_tokens) > 0:
@@ -37,6 +45,7 @@ def with_last_resort(context: PlanningContext, constraints: ConstraintFinder) ->
             gone += older[0]
             excess -= sum(context.weight(i) + context.repairs.get(i, 0) for i in older.popleft())
         context = _dropping(context, gone)
+    context = squeeze_summary(context, 0)
     if not fits(context) and context.plan.summary:
         context = _dropping(context, [context.places[i] for i in context.plan.summary.span])
     for index in sorted(newest & shown - context.layers.pinned):

@@ -60,7 +60,7 @@ class Squeezer:
             if fits(older):
                 return older
         context = self._shorten(self._cut_large(context, is_bulky, large), is_older_bulky)
-        context = _squeeze_summary(context, max(MIN_SUMMARY_TOKENS, context.goal.ceiling_tokens // 3))
+        context = squeeze_summary(context, context.goal.ceiling_tokens // 3)
         context = with_attachments_that_fit(context)
         context = self._shorten(context, is_older)
         shorter = self._shorten(context, _but_of_users(is_older), least_tokens=_NEARLY_NOTHING_TOKENS)
@@ -68,7 +68,9 @@ class Squeezer:
             return shorter
         for may_cut in (is_bulky, _anything):
             context = self._shorten(context, may_cut)
-        return _squeeze_summary(context, MIN_SUMMARY_TOKENS)
+        # Where messages can be left out instead, the summary goes on holding what users asked to hold.
+        summary = context.plan.summary if context.goal.may_drop and not fits(context) else None
+        return squeeze_summary(context, context.constraint_tokens(summary) if summary else 0)
 
     def _older_cut(self, context: PlanningContext, is_older: MayCut, large_tokens: int) -> Iterator[PlanningContext]:
         """Yield what the prompt is with older messages cut; more of it is cut if that is not enough.
@@ -215,12 +217,12 @@ def _bare(context: PlanningContext, record: Record | None) -> Record | None:
     return None
 
 
-def _squeeze_summary(context: PlanningContext, least_tokens: int) -> PlanningContext:
-    """Let the summary give way, down to a size."""
+def squeeze_summary(context: PlanningContext, least_tokens: int) -> PlanningContext:
+    """Let the summary give way until the prompt fits, down to a size; some lines of it are always left."""
     summary, excess = context.plan.summary, context.total_tokens() - context.goal.ceiling_tokens
     if excess <= 0 or summary is None:
         return context
-    room = min(summary.tokens_after, max(least_tokens, summary.tokens_after - excess))
+    room = min(summary.tokens_after, max(least_tokens, MIN_SUMMARY_TOKENS, summary.tokens_after - excess))
     if summary.summary is None:
         smaller = replace(summary, max_tokens=room, tokens_after=room)
     else:
