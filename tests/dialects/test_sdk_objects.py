@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from compact import CompactConfig, CompactManager
 from compact.dialects import DIALECTS, detect
+from compact.dialects.gemini_check import check_gemini
 from compact.testing import WordTokenizer, check_dialect
 
 
@@ -230,6 +231,30 @@ def test_the_same_contents_as_objects_and_as_dicts_are_the_same_messages(begins_
         for items in both if begins_with_objects else reversed(both):
             assert manager.preflight("s", items, dialect="gemini") == items
         assert len(manager.history("s")) == 5
+
+
+@pytest.mark.parametrize("empty", [[{"text": ""}], [{"text": " "}, {"text": "\n"}], []])
+def test_an_empty_content_goes_out_filled_once_there_is_a_plan_and_is_known_again(empty: list[Any]) -> None:
+    """The API rejects an empty text; so it does in an object, which is an object then as before."""
+    config = CompactConfig(max_context_tokens=800, policy={"hard_cap_buffer": 0}, telemetry={"exporter": "none"})
+    items = as_contents([*contents(60), {"role": "user", "parts": empty}])
+    with CompactManager(config, tokenizer=WordTokenizer()) as manager:
+        prompt = manager.preflight("s", items, dialect="gemini")
+        assert not check_gemini(prompt)
+        assert [(type(item), item.parts[0].text) for item in prompt[-1:]] == [(genai.Content, "[empty message]")]
+        assert manager.preflight("s", items, dialect="gemini") == prompt
+        assert manager.preflight("s", prompt, dialect="gemini") == prompt
+        assert len(manager.history("s")) == 61
+
+
+def test_a_content_with_an_empty_text_beside_another_goes_out_without_it() -> None:
+    config = CompactConfig(max_context_tokens=800, policy={"hard_cap_buffer": 0}, telemetry={"exporter": "none"})
+    items = as_contents([*contents(60), {"role": "user", "parts": [{"text": ""}, {"text": "go on"}]}])
+    with CompactManager(config, tokenizer=WordTokenizer()) as manager:
+        prompt = manager.preflight("s", items, dialect="gemini")
+        assert [part.text for part in prompt[-1].parts] == ["go on"]
+        assert manager.preflight("s", items, dialect="gemini") == prompt
+        assert len(manager.history("s")) == 61
 
 
 def test_a_protected_content_stays_protected_as_an_object() -> None:

@@ -101,7 +101,7 @@ class GeminiDialect:
         """Make one turn of neighbours of one kind; begin with a turn of the user, and end with one behind a summary."""
         names = {call.id: call.name for block in blocks for entry in block.entries for call in read_calls(entry)}
         joined: list[Block] = []
-        for block in (_with_function_name(with_words(block, _EMPTY), names) for block in blocks):
+        for block in (_with_function_name(_with_words(block), names) for block in blocks):
             if joined and block.items and joined[-1].items and _is_same_turn(joined[-1], block):
                 joined[-1] = _merge(joined[-1], block)
             else:
@@ -255,6 +255,22 @@ def _placeholder_turn(text: str) -> Block:
 
 def _has_responses(item: object) -> bool:
     return any(find_field(part, RESPONSE_KEYS) for part in read_json_content(item).parts)
+
+
+def _with_words(block: Block) -> Block:
+    """Return a block without texts that say nothing; contents of the SDK that have some are dicts then."""
+    if any(map(_has_silent_part, block.items)):
+        block = Block(tuple(read_json_content(item).fields for item in block.items), block.entries)
+    return with_words(block, _EMPTY)
+
+
+def _has_silent_part(item: object) -> bool:
+    """Return True for a content of the SDK with an empty text, or with no parts."""
+    if isinstance(item, Mapping):
+        return False
+    parts: Sequence[object] = getattr(item, "parts", None) or ()
+    texts = [getattr(part, "text", None) for part in parts]
+    return not texts or any(isinstance(text, str) and not text.strip() for text in texts)
 
 
 def _with_function_name(block: Block, names: Mapping[str, str]) -> Block:
