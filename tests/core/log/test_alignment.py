@@ -45,6 +45,36 @@ def test_what_was_changed_where_it_stands(
     assert found(known, incoming) == (places, changed, [])
 
 
+# Calls of a dialect without ids, which are numbered in each message.
+NUMBERED, OF_NUMBERED = tool_exchange("call#1", "the whole file", path="a.py")
+NUMBERED_2, OF_NUMBERED_2 = tool_exchange("call#1", "another file", path="b.py")
+OTHER, OTHER_2 = ({**RESULT, "tool_call_id": f"call#{n}", "content": f"a third file {n}"} for n in (2, 3))
+GONE = {**RESULT, "content": "[cleared]", "tool_call_id": "call#1"}
+
+
+@pytest.mark.parametrize(
+    ("incoming", "places", "changed"),
+    [
+        # An exchange was deleted, and another one follows: what is known is not where it was.
+        ([A, NUMBERED_2, OF_NUMBERED_2, B, C], [0, 3, 4, None, None], {}),
+        ([A, NUMBERED_2, OF_NUMBERED_2, NUMBERED, GONE], [0, 3, 4, None, None], {}),
+        # Results were cleared where they stand, also such as stand in a row.
+        ([A, NUMBERED, GONE, NUMBERED_2, GONE], [0, 1, None, 3, None], {2: 2, 4: 4}),
+        ([A, NUMBERED, OF_NUMBERED, NUMBERED_2, GONE, B], [0, 1, 2, 3, None, None], {4: 4}),
+    ],
+)
+def test_an_id_that_is_used_again_and_again_does_not_say_that_an_item_was_changed(
+    incoming: list[Wire], places: list[int | None], changed: dict[int, int]
+) -> None:
+    assert found([A, NUMBERED, OF_NUMBERED, NUMBERED_2, OF_NUMBERED_2], incoming) == (places, changed, [])
+
+
+def test_results_in_a_row_that_were_cleared_are_where_they_stood_though_their_ids_are_used_again() -> None:
+    known = [A, NUMBERED, OF_NUMBERED, OTHER, B, NUMBERED_2, OF_NUMBERED_2, OTHER_2]
+    cleared = [A, NUMBERED, GONE, {**OTHER, "content": "[cleared]"}, B, NUMBERED_2, OF_NUMBERED_2, OTHER_2]
+    assert found(known, cleared) == ([0, 1, None, None, 4, 5, 6, 7], {2: 2, 3: 3}, [])
+
+
 @pytest.mark.parametrize(
     ("known", "incoming", "places"),
     [

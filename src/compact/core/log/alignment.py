@@ -85,9 +85,9 @@ def _in_place(known: Sequence[object], incoming: Sequence[object], *, skipped: i
     if not known or len(incoming) < len(known):
         return None
     other = [place for place, item in enumerate(known) if item != incoming[place]]
-    words = [place for place in other if identity_of(known[place]) is None]
-    # Words that differ at two places in a row are those of a list that was shifted, or of another conversation.
-    if any(after - before == 1 for before, after in pairwise(words)):
+    # Words that differ at two places in a row are those of a list that was shifted, or of another conversation. So are
+    # calls and results whose ids are used again and again.
+    if any(after - before == 1 for before, after in pairwise(_without_own_id(known, other))):
         return None
     if not all(_has_same_part(known[place], incoming[place]) for place in other):
         return None
@@ -95,6 +95,15 @@ def _in_place(known: Sequence[object], incoming: Sequence[object], *, skipped: i
     for place in other:
         places[place] = None
     return Alignment(places, {place: skipped + place for place in other})
+
+
+def _without_own_id(items: Sequence[object], places: Sequence[int]) -> list[int]:
+    """Return those of some places whose items have no id that is theirs alone."""
+    if len(places) < 2:
+        return list(places)
+    used = Counter(map(identity_of, items))
+    identities = ((place, identity_of(items[place])) for place in places)
+    return [place for place, identity in identities if identity is None or used[identity] > 1]
 
 
 def _stands_further_behind(known: Sequence[object], incoming: Sequence[object]) -> bool:
