@@ -75,6 +75,16 @@ def test_results_in_a_row_that_were_cleared_are_where_they_stood_though_their_id
     assert found(known, cleared) == ([0, 1, None, None, 4, 5, 6, 7], {2: 2, 3: 3}, [])
 
 
+def test_what_is_hidden_before_the_last_item_has_not_taken_its_place() -> None:
+    """Without that, the last one was edited, and its words are said again behind the answer to that."""
+    incoming = [A, X, assistant("y"), B, C]
+    assert found([A, B], incoming) == ([0, None, None, None, None], {1: 1}, [])
+    behind = align([A, B], incoming, lambda item: item == X)
+    assert (behind.places, behind.changed) == ([0, None, None, 1, None], {})
+    other = align([A, B], [A, X, assistant("y"), C], lambda item: item == X)
+    assert (other.places, other.changed) == ([0, None, None, None], {1: 1})
+
+
 @pytest.mark.parametrize(
     ("known", "incoming", "places"),
     [

@@ -1087,3 +1087,23 @@ def test_nothing_is_hidden_before_the_first_or_behind_the_last_entry_that_is_sho
     prompt = summary_of(("m1", "m3", "m5"), log.recorded("m2"), log.recorded("m4"))
     items, places = [user("a summary"), A, B, C, D, E], [0, None, 1, None, 2, None]
     assert hidden_in(items, places, prompt, log.view) == {3}
+
+
+def test_a_prompt_that_goes_on_as_the_callers_own_list_before_its_last_message_has_nothing_new_there() -> None:
+    """What the summary hides stands between an answer and the words that the prompt ends with."""
+    history = [A, B, assistant("it is so"), C]
+    log = log_of(history)
+    prompt = summary_of(("m2", "m3"), log.recorded("m1"), log.recorded("m4"))
+    found = matched(log, [user("a summary"), *history, D], prompt)
+    assert ([entry.text for entry in found.new], found.left_ids) == (["d"], ())
+    assert texts(log) == "a b it is so c d"
+
+
+@pytest.mark.parametrize("edited", [X, A])
+def test_a_last_message_that_was_edited_to_other_words_is_an_edit_though_it_is_said_again(edited: Wire) -> None:
+    """So it is if these are words that the prompt shows."""
+    log = log_of([A, B, assistant("it is so"), C])
+    prompt = summary_of(("m2", "m3"), log.recorded("m1"), log.recorded("m4"))
+    found = matched(log, [user("a summary"), A, edited, assistant("why?"), C], prompt)
+    assert [entry.text for entry in found.new] == [edited["content"], "why?", "c"]
+    assert found.left_ids == ("m4",)

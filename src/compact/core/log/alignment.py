@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, takewhile
 from typing import Any, cast
@@ -64,10 +64,19 @@ class Alignment:
         return [place for place in range(max(there, default=0)) if place not in there]
 
 
-def align(known: Sequence[object], incoming: Sequence[object]) -> Alignment:
-    """Return where the items of a list are in a known one, in order."""
+def _is_not_hidden(_: object) -> bool:
+    return False
+
+
+def align(
+    known: Sequence[object], incoming: Sequence[object], is_hidden: Callable[[object], bool] = _is_not_hidden
+) -> Alignment:
+    """Return where the items of a list are in a known one, in order.
+
+    `is_hidden` says whether a text of ours in the known one stands for what an item says.
+    """
     in_place = _in_place(known, incoming)
-    if in_place and not _stands_further_behind(known, incoming):
+    if in_place and not _stands_further_behind(known, incoming, is_hidden):
         return in_place
     trimmed = _trimmed(known, incoming)
     is_most = trimmed is not None and trimmed.matched >= _MIN_MATCHED * len(incoming)
@@ -106,16 +115,21 @@ def _without_own_id(items: Sequence[object], places: Sequence[int]) -> list[int]
     return [place for place, identity in identities if identity is None or used[identity] > 1]
 
 
-def _stands_further_behind(known: Sequence[object], incoming: Sequence[object]) -> bool:
+def _stands_further_behind(
+    known: Sequence[object], incoming: Sequence[object], is_hidden: Callable[[object], bool]
+) -> bool:
     """Return True if something was put before the last item: it was not changed, and is in its turn as before.
 
-    Behind an answer the same words are said again.
+    Behind an answer the same words are said again, unless what was put there is hidden in the known list: then this is
+    the beginning of a prompt and the end of the caller's own list.
     """
     last = len(known) - 1
     if known[last] == incoming[last] or identity_of(known[last]) is not None:
         return False
-    rest = takewhile(lambda item: _role(item) != "assistant", incoming[last:])
-    return known[last] in rest
+    rest = incoming[last:]
+    if known[last] not in rest:
+        return False
+    return known[last] in takewhile(lambda item: _role(item) != "assistant", rest) or is_hidden(incoming[last])
 
 
 def _has_same_part(known: object, item: object) -> bool:

@@ -127,7 +127,8 @@ class Recognition:
 
     def _compared(self, sent: KnownList, said: Sequence[object]) -> Recognised:
         """Return where the items are in a known list, and how much speaks for that."""
-        alignment = align([unmarked(item) for item in sent.originals], said)
+        known = [unmarked(item) for item in sent.originals]
+        alignment = align(known, said, lambda item: self._is_hidden(item, sent))
         # Only one entry has another form: nothing takes the place of a summary, or of a line that we wrote.
         changed = {n: place for n, place in alignment.changed.items() if len(sent.ids[place]) == 1}
         alignment = replace(alignment, changed=changed)
@@ -175,6 +176,12 @@ class Recognition:
             last = last if place is None else place
         changed = {n: at for n, at in alignment.changed.items() if places[n] is None}
         return replace(alignment, places=places, changed=changed)
+
+    def _is_hidden(self, item: object, sent: KnownList) -> bool:
+        """Return True if an item says what an entry says that the summary of a known list stands for."""
+        said = fingerprint(item)
+        hidden = (i for ids in sent.ids if len(ids) > 1 for i in ids)
+        return any(fingerprint(unmarked(self._entries.now(i).original)) == said for i in hidden)
 
     def _places_of_ours(self, sent: KnownList) -> set[int]:
         """Return the places of a known list that have text of ours alone: not what an entry says, written anew."""
