@@ -21,6 +21,7 @@ from compact import (
     SummaryRequest,
     UnknownSession,
 )
+from compact.core.audit.records import Commit, SessionHead, StoredMessage
 from compact.core.engine.events import (
     CompactionCompletedEvent,
     CompactionErrorEvent,
@@ -28,8 +29,10 @@ from compact.core.engine.events import (
     NoticeEvent,
     TriggerDecisionEvent,
 )
+from compact.core.messages.entries import read_entry
 from compact.core.messages.turn_order import LEFT_OUT
 from compact.session_registry import SessionLock
+from compact.stores.memory import InMemoryCompactionStore
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import (
     RecordingSink,
@@ -51,6 +54,53 @@ def watched(
     base: dict[str, Any] = {"policy": {"hard_cap_buffer": 0}, "telemetry": {"exporter": "none"}}
     config = CompactConfig(max_context_tokens=window, **{**base, **(settings or {})})
     return CompactManager(config, **{"tokenizer": WordTokenizer(), "on_event": sink, **plugs}), sink
+
+
+# -- adding what was recorded elsewhere ----------------------------------------------------------------------------
+
+
+class BusyStore(InMemoryCompactionStore):
+    """Another process writes to every session before the first commit."""
+
+    others = 1
+
+    def commit(self, commit: Commit) -> SessionHead:
+        if self.others:
+            self.others -= 1
+            other = StoredMessage(1, read_entry(user("said meanwhile"), "test"), 3)
+            super().commit(Commit(session_id=commit.session_id, expected=SessionHead(), messages=(other,)))
+        return super().commit(commit)
+
+
+def test_an_added_history_is_in_the_log_and_no_call() -> None:
+    store = InMemoryCompactionStore()
+    manager, sink = watched(store=store)
+    history = dialogue(20, words=40)
+    for count in (10, 20, 40):
+        manager.add_history("s", history[:count])
+        (info,) = manager.sessions()
+        assert (len(manager.history("s")), info.messages, info.model_calls) == (count, count, 0)
+        assert (info.imported.turn_number, info.imported.limits["window"]) == (count // 2, 1_000)
+        assert info.last_tokens == info.imported.tokens == manager.status("s").used_tokens
+    assert info.last_tokens > 1_000, "nothing is compacted, however much there is"
+    assert (manager.model_calls("s"), manager.cost("s").calls, manager.current_plan("s").version) == ((), (), 0)
+    assert not sink.of(CompactionCompletedEvent)
+    assert not sink.of(CompactionErrorEvent)
+    later, _ = watched(store=store)
+    prompt = later.preflight("s", [*history, user("go on")])
+    (call,) = later.model_calls("s")
+    assert (len(later.history("s")), call.messages, call.plan_version) == (41, len(prompt), 1)
+
+
+def test_an_added_history_is_stored_behind_what_another_process_has_written() -> None:
+    store = BusyStore()
+    manager, _ = watched(store=store)
+    manager.add_history("s", dialogue(3))
+    assert store.others == 0
+    assert watched(store=store)[0].history("s")[0].text == "said meanwhile"
+    assert len(manager.history("s")) == 7
+    manager.add_history("t", [])
+    assert [info.session_id for info in manager.sessions()] == ["s"]
 
 
 # -- asking --------------------------------------------------------------------------------------------------------

@@ -408,6 +408,38 @@ class CompactManager:
             prompt = yield from call.engine.preflight(held.session, entries, call.budget, on_known=on_prompt)
         return to_items(prompt)
 
+    def add_history(
+        self, session_id: str, messages: Sequence[object], *, model: str = "", dialect: str | Dialect | None = None
+    ) -> None:
+        """Write a history into a session's log without a model call: one that another program has recorded.
+
+        Nothing is compacted, and no call or price is on record for it. What the log has already is not written again.
+
+        Args:
+            session_id: Names the conversation.
+            messages: The whole history, as for `preflight`.
+            model: The model that it was recorded with, by which it is counted.
+            dialect: The wire format of the messages; by default it is recognised.
+
+        Raises:
+            InvalidHistory: The list cannot be read as messages.
+
+        Example:
+            >>> manager.add_history("imported-1", history)
+            >>> len(manager.history("imported-1")) == len(history), manager.model_calls("imported-1")
+            (True, ())
+        """
+        options = CallOptions(model=model, dialect=dialect)
+        held = self._enter(session_id, messages)
+        with held.lock.hold():
+            self._run(self._add_history(held, messages, options))
+
+    def _add_history(self, held: HeldSession, messages: Sequence[object], options: CallOptions) -> Steps[None]:
+        call = yield from self._begin(held, options)
+        with _unread_forgotten(held):
+            entries = yield from self._taken_in(call, held, messages)
+            yield from call.engine.add_history(held.session, entries, call.budget)
+
     def manual_compact(
         self,
         session_id: str,

@@ -15,6 +15,7 @@ from compact.core.audit.records import (
     BranchView,
     CallHistory,
     Commit,
+    ImportedHistory,
     ModelCall,
     PlanVersion,
     PrefetchedSummary,
@@ -47,6 +48,7 @@ class _StoredData:
     calls: list[ModelCall] = field(default_factory=list[ModelCall])
     added: dict[int, tuple[AddedMessage, ...]] = field(default_factory=dict[int, tuple[AddedMessage, ...]])
     branches: list[BranchView] = field(default_factory=lambda: [BranchView()])
+    imported: ImportedHistory | None = None
     index: MemoryIndex = field(default_factory=MemoryIndex)
 
     def indexed(self) -> MemoryIndex:
@@ -65,6 +67,7 @@ class _StoredData:
         if commit.is_branch:
             self.branches.append(self._branch(commit))
         self.plans.extend(PlanVersion(plan, now) for plan in (*commit.superseded, commit.plan) if plan)
+        self.imported = commit.imported or self.imported
         if commit.call:
             self.calls.append(replace(commit.call, number=len(self.calls) + 1, at=now))
             if commit.added:
@@ -223,14 +226,16 @@ class InMemoryCompactionStore(ScanningReader, PlanMethods):
 
 
 def _info(session_id: str, data: _StoredData) -> SessionInfo:
+    imported_tokens = data.imported.tokens if data.imported else 0
     return SessionInfo(
         session_id=session_id,
         messages=len(data.messages),
         plan_version=data.head.plan_version,
         model_calls=len(data.calls),
-        last_tokens=data.calls[-1].tokens_estimated if data.calls else 0,
+        last_tokens=data.calls[-1].tokens_estimated if data.calls else imported_tokens,
         created_at=data.created_at,
         updated_at=data.updated_at,
+        imported=data.imported,
     )
 
 

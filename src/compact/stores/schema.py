@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from sqlalchemy import (
@@ -31,7 +31,7 @@ from sqlalchemy import (
 from compact.core.audit.store import StoreError
 from compact.stores.packing import packed, unpacked
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 _ESCAPED = "\x01"
 metadata = MetaData()
 _Key = BigInteger().with_variant(Integer, "sqlite")
@@ -115,6 +115,8 @@ sessions = Table(
     Column("branch", Integer, nullable=False, default=0),
     Column("created_at", Float, nullable=False),
     Column("updated_at", Float, nullable=False, index=True),
+    # What is on record of a history that was imported: no call is.
+    Column("imported", Text),
 )
 
 messages = Table(
@@ -351,8 +353,8 @@ def prepare(connection: Connection) -> None:
     if found is None:
         _create(connection)
         connection.execute(insert(schema_version).values(version=SCHEMA_VERSION))
-    elif found in (1, 2, 3, 4):
-        with _former_events(connection):
+    elif found in (1, 2, 3, 4, 5):
+        with _former_events(connection) if found < 5 else nullcontext():
             if found == 1:
                 _migrate_from_1(connection)
             metadata.create_all(connection)
@@ -360,6 +362,7 @@ def prepare(connection: Connection) -> None:
             _migrate_from_2(connection)
         if found < 4:
             _migrate_from_3(connection)
+        _migrate_from_5(connection)
         connection.execute(update(schema_version).values(version=SCHEMA_VERSION))
     else:
         raise _unknown_version(found)
@@ -429,6 +432,12 @@ def _migrate_from_3(connection: Connection) -> None:
             connection.execute(text(f"DROP TRIGGER IF EXISTS {name}"))
         for statement in _FULL_TEXT["sqlite"]:
             connection.execute(text(statement))
+
+
+def _migrate_from_5(connection: Connection) -> None:
+    """Add what is on record of an import; the sessions until now have a call instead."""
+    if "imported" not in {column["name"] for column in inspect(connection).get_columns(sessions.name)}:
+        connection.execute(text("ALTER TABLE compact_sessions ADD COLUMN imported TEXT"))
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from compact.core.audit.records import (
     CallHistory,
     Commit,
     EntrySize,
+    ImportedHistory,
     ModelCall,
     PlanVersion,
     SentPrompt,
@@ -152,6 +153,9 @@ class SqlCompactionStore(PlanMethods):
 
     def _add(self, connection: Connection, commit: Commit, now: float) -> None:
         keys: dict[str, Any] = {"tenant_id": self._tenant_id, "session_id": commit.session_id}
+        if commit.imported:
+            row = {"imported": json.dumps(asdict(commit.imported))}
+            connection.execute(update(schema.sessions).where(self._own(schema.sessions, commit.session_id)), row)
         if commit.is_branch:
             sql_branches.add_branch(connection, keys, commit, now=now)
         for plan in (*commit.superseded, commit.plan):
@@ -380,12 +384,14 @@ def _read_plan(body: str) -> CompactionPlan:
 
 
 def _info(row: Row[*tuple[Any, ...]]) -> SessionInfo:
+    imported = ImportedHistory(**json.loads(row.imported)) if row.imported else None
     return SessionInfo(
         session_id=row.session_id,
         messages=row.last_seq,
         plan_version=row.plan_version,
         model_calls=row.calls or 0,
-        last_tokens=row.tokens_estimated or 0,
+        last_tokens=row.tokens_estimated or (imported.tokens if imported else 0),
         created_at=row.created_at,
         updated_at=row.updated_at,
+        imported=imported,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
-from compact.core.audit.records import AddedMessage, Commit, SessionHead
+from compact.core.audit.records import AddedMessage, Commit, ImportedHistory, SessionHead
 from compact.core.audit.store import (
     CallHistoryReader,
     SessionReader,
@@ -176,6 +176,18 @@ def _check_session_list(store: ReadableStore, clock: ManualClock) -> None:
     newest = listed[0]
     assert (newest.messages, newest.plan_version, newest.model_calls, newest.last_tokens) == (2, 1, 2, 20), f"{newest}"
     assert (newest.created_at, newest.updated_at) == (clock.now - 2, clock.now), "begun then, written to now"
+    assert newest.imported is None, "and not imported"
+
+
+def _check_imported_history(store: ReadableStore, clock: ManualClock) -> None:
+    read = ImportedHistory(turn_number=1, tokens=9, parts={"dialogue": 9}, contents={}, limits={"window": 100})
+    entries = stored_messages({"role": "user", "content": "one"})
+    head = store.commit(Commit(session_id="s", expected=SessionHead(), messages=entries, imported=read))
+    (info,) = store.sessions()
+    assert (info.imported, info.model_calls, info.last_tokens) == (read, 0, 9), "a history that went to no model"
+    store.commit(Commit(session_id="s", expected=head, call=sample_call(tokens_estimated=20)))
+    (info,) = store.sessions()
+    assert (info.imported, info.model_calls, info.last_tokens) == (read, 1, 20), "and what went out since"
 
 
 def _check_messages_alone(store: ReadableStore, clock: ManualClock) -> None:
@@ -322,6 +334,7 @@ READER_CHECKS = (
     _check_sent_prompts,
     _check_pages,
     _check_session_list,
+    _check_imported_history,
     _check_messages_alone,
     _check_message_by_id,
     _check_odd_names_read,

@@ -172,6 +172,22 @@ def test_a_session_is_imported_with_its_recorded_model(cli, tmp_path):
     assert found == [200_000, 128_000]
 
 
+def test_an_import_is_no_model_call_and_costs_nothing(cli, tmp_path):
+    """What an agent did elsewhere was not sent from here; its size is known all the same, as its log has grown."""
+    store, log = f"sqlite:///{tmp_path}/state.db", tmp_path / "codex.jsonl"
+    lines, found = (SAMPLES / "codex.jsonl").read_text().splitlines(keepends=True), []
+    for count in (50, len(lines)):
+        log.write_text("".join(lines[:count]))
+        cli("import", str(log), "--store", store)
+        (listed,) = cli("sessions", "--store", store, "--json").data
+        shown = cli("show", listed["session_id"], "--store", store, "--json").data
+        assert (listed["model_calls"], shown["calls"], shown["cost"]["usd"]) == (0, [], None)
+        assert listed["last_tokens"] == shown["status"]["used_tokens"] > 0
+        assert "cost" not in cli("show", listed["session_id"], "--store", store).out
+        found.append(listed["last_tokens"])
+    assert found[0] < found[1]
+
+
 def test_what_is_no_log_in_a_folder_is_said(cli, tmp_path):
     """A transcript of our own among logs is not imported, and that is not kept quiet; other files do not matter."""
     logs = tmp_path / "logs"

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from compact.core.plan.parts import SENT_PARTS
+from compact.testing import assistant, user
 from viewer import seeding
 from viewer.serving import Running
 
@@ -75,6 +76,21 @@ def test_a_search_without_a_match_says_so(window: Look) -> None:
     """An empty list is a designed state, not a blank page."""
     page = window.go(query="?q=nobody-ever-said-this")
     expect(page.locator(".state h2")).to_have_text("No session matches")
+
+
+def test_an_imported_session_shows_what_it_consists_of_and_no_call(
+    own_url: str, own: Running, look: Callable[..., Look]
+) -> None:
+    """Its history went to no model from here; the window is that of the model that it names."""
+    with seeding.manager_on(own_url, settings={"max_context_tokens": None}) as manager:
+        manager.add_history("imported", [user("word " * 300), assistant("yes")], model="claude-sonnet-4-5")
+    page = look(own).go("s", "imported")
+    expect(page.locator(".state h2")).to_have_text("An imported log")
+    expect(page.get_by_label("What fills the window")).to_contain_text("user")
+    expect(page.locator(".fill a")).to_have_count(0)
+    expect(page.locator(".figures")).to_contain_text("/ 200k")
+    tokens = own.get("/api/sessions/imported")["imported"]["tokens"]
+    expect(page.locator(".figures [role=meter]")).to_have_attribute("aria-valuenow", str(tokens))
 
 
 def test_a_store_without_sessions_says_what_to_do(empty: Running, look: Callable[..., Look]) -> None:

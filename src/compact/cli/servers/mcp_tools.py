@@ -22,6 +22,7 @@ from compact.cli import screen
 from compact.cli.sessions.show import status_as_it_ran, status_lines
 from compact.cli.sessions.why import trace_lines
 from compact.cli.store import OpenStore, open_store
+from compact.core.audit.records import recorded_limits
 from compact.core.audit.why import PhraseTrace
 from compact.core.errors import CompactError
 from compact.core.messages.sensitivity import closed_ids
@@ -129,7 +130,8 @@ class _SessionTools:
         with self._opened() as opened:
             session_id = self._session(opened, session)
             status, calls = opened.manager.status(session_id), opened.manager.model_calls(session_id)
-        return "\n".join(status_lines(status_as_it_ran(status, calls)))
+            limits = recorded_limits(opened.session(session_id), calls)
+        return "\n".join(status_lines(status_as_it_ran(status, limits)))
 
     def sessions(self) -> str:
         """List the sessions that can be read, the newest first, with their sizes."""

@@ -14,11 +14,12 @@ from compact.cli.options import AsJson, ConfigFile, Session, Store
 from compact.cli.store import OpenStore, open_store
 from compact.core.audit.cost import by_number, by_version, dollars
 from compact.core.audit.failures import failures_data, failures_of, plan_failures
+from compact.core.audit.records import recorded_limits
 from compact.core.messages.attachments import text_with_attachments, without_bytes
 
 if TYPE_CHECKING:
     from compact.core.audit.cost import CallCost, CompactionCost, SessionCost
-    from compact.core.audit.records import ModelCall, PlanVersion
+    from compact.core.audit.records import ModelCall, PlanVersion, SessionInfo
     from compact.core.engine.status import SessionStatus
     from compact.core.messages.message import Message, Slot
     from compact.core.plan.plan import Record
@@ -58,13 +59,13 @@ def show(
 ) -> None:
     """Show a session: its window, plan versions and model calls.
 
-    The window and its limits are those of the newest call. --json prints every call.
+    The window and its limits are those of the newest call, or of an imported log. --json prints every call.
     """
     data: dict[str, Any] = {"session_id": session}
     with open_store(config, store) as opened:
-        opened.session(session)
+        info = opened.session(session)
         if plan is None and not prompt:
-            data |= _overview(opened, session, is_printed=not as_json)
+            data |= _overview(opened, info, is_printed=not as_json)
         if plan is not None:
             data |= _one_plan(opened, session, plan, is_printed=not as_json)
         if prompt:
@@ -77,10 +78,10 @@ def show(
 # -- the session --------------------------------------------------------------------------------------------------
 
 
-def _overview(opened: OpenStore, session: str, *, is_printed: bool) -> dict[str, Any]:
-    manager = opened.manager
+def _overview(opened: OpenStore, info: SessionInfo, *, is_printed: bool) -> dict[str, Any]:
+    manager, session = opened.manager, info.session_id
     status, plans, calls = manager.status(session), manager.plans(session), manager.model_calls(session)
-    status, cost = status_as_it_ran(status, calls), manager.cost(session)
+    status, cost = status_as_it_ran(status, recorded_limits(info, calls)), manager.cost(session)
     if is_printed:
         _print_status(status)
         _print_cost(cost)
@@ -98,9 +99,8 @@ def _overview(opened: OpenStore, session: str, *, is_printed: bool) -> dict[str,
     }
 
 
-def status_as_it_ran(status: SessionStatus, calls: Sequence[ModelCall]) -> SessionStatus:
-    """Return the status with the window and the limits of the newest call, if it recorded them."""
-    limits = dict(calls[-1].limits) if calls else {}
+def status_as_it_ran(status: SessionStatus, limits: Mapping[str, int]) -> SessionStatus:
+    """Return the status with the window and the thresholds that are on record, if they are."""
     if not limits:
         return status
     # In the order in which every command names them: a store may have another one.

@@ -34,16 +34,18 @@ def undo(
 
     Nothing is lost: the plan in force now stays among the versions, and can be restored in the same way.
     """
-    from compact.core.audit.records import version_before_compaction
+    from compact.core.audit.records import recorded_limits, version_before_compaction
 
     with open_store(config, store) as opened:
-        opened.session(session)
+        info = opened.session(session)
         current = opened.manager.current_plan(session)
         version = version_before_compaction(current, opened.manager.plans(session)) if to is None else to
         is_done = version is None or version in (current.version, _content_version(current))
         plan = current if version is None or is_done else _restore(opened, current, version, yes)
         # What fits is what the agent's own settings say, and not those of this command.
-        status = status_as_it_ran(opened.manager.status(session), opened.manager.model_calls(session))
+        status = status_as_it_ran(
+            opened.manager.status(session), recorded_limits(info, opened.manager.model_calls(session))
+        )
     if as_json:
         changed = {"session_id": session, "changed": not is_done, "version": plan.version}
         screen.write_json({**changed, "restored_from": plan.origin, "used_tokens": status.used_tokens})

@@ -76,9 +76,7 @@ def import_transcripts(
     """Write transcripts into the store of the settings; yield a row for each."""
     from compact.manager import CompactManager
 
-    policy = settings.policy.model_copy(update={"enabled": False})
-    # With the policy switched off, preflight only reads: the log is stored as it is.
-    with CompactManager(settings.model_copy(update={"policy": policy})) as manager:
+    with CompactManager(settings) as manager:
         stored = {info.session_id: info.messages for info in manager.sessions()}
         done: set[str] = set()
         for one in transcripts:
@@ -119,7 +117,7 @@ def _entries(transcript: FileTranscript, manager: CompactManager) -> Sequence[Me
         first = transcript.messages[:_FIRST_MESSAGES]
         return [read_entry(item, f"messages[{place}]") for place, item in enumerate(first)]
     reader = CompactManager(in_memory(manager.config))
-    reader.preflight(_READ, transcript.messages, **transcript.options)
+    reader.add_history(_READ, transcript.messages, dialect=transcript.dialect)
     return reader.history(_READ)
 
 
@@ -132,7 +130,7 @@ def _import(
     if stored is None or messages > stored:
         model = recorded_model(manager.config, transcript.model)
         with screen.spinner(f"importing {screen.quantity(messages, 'message')} into {name}"):
-            manager.preflight(name, transcript.messages, model=model, **transcript.options)
+            manager.add_history(name, transcript.messages, model=model, dialect=transcript.dialect)
         state = "imported" if stored is None else "updated"
     agent = transcript.log.agent if transcript.log else ""
     return name, agent, messages, calls, results, state

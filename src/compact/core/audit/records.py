@@ -67,6 +67,20 @@ class ModelCall:
     __repr__ = short_repr
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedHistory:
+    """A history that was written into the log without a model call: what it comes to as a prompt, in which limits.
+
+    `parts` are the tokens of each part (`PromptPart`), `contents` what each part consists of.
+    """
+
+    turn_number: int
+    tokens: int
+    parts: Mapping[str, int]
+    contents: Mapping[str, Mapping[str, int]]
+    limits: Mapping[str, int]
+
+
 @dataclass(frozen=True, slots=True)
 class AddedMessage:
     """A message that stands behind the log in one prompt: `kind` is `injected`, or `rehydrated` for the turn."""
@@ -153,7 +167,7 @@ class Commit:
     before, `unseen` likewise those of entries that something else stands for, or None where there is none any more;
     with `view_ids` they are all that the view has, and without them they alone are the branch. `superseded` are plan
     versions between the expected one and `plan` that could not be written while they were in force; `added` is what
-    stood behind the log in the prompt of `call`.
+    stood behind the log in the prompt of `call`. `imported` is there if the whole history was, and no call was made.
     """
 
     session_id: str
@@ -166,6 +180,7 @@ class Commit:
     added: tuple[AddedMessage, ...] = ()
     forms: Mapping[str, EntryForm] = field(default_factory=dict[str, EntryForm])
     unseen: Mapping[str, EntryForm | None] = field(default_factory=dict[str, EntryForm | None])
+    imported: ImportedHistory | None = None
 
     @property
     def is_branch(self) -> bool:
@@ -185,7 +200,11 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInfo:
-    """A session in a list."""
+    """A session in a list.
+
+    `last_tokens` is the size of the newest prompt; of a session that was `imported`, and had no call since, that of its
+    history.
+    """
 
     session_id: str
     messages: int
@@ -194,6 +213,7 @@ class SessionInfo:
     last_tokens: int
     created_at: float
     updated_at: float
+    imported: ImportedHistory | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +232,16 @@ class PrefetchedSummary:
     message_ids: tuple[str, ...]
     version: int
     summary: StructuredSummary
+
+
+def recorded_limits(info: SessionInfo, calls: Sequence[ModelCall]) -> Mapping[str, int]:
+    """Return the window and the thresholds of a session's newest call, or of its import; empty if none are on record.
+
+    `calls` are all calls of the session, or its newest ones.
+    """
+    if calls:
+        return calls[-1].limits
+    return info.imported.limits if info.imported else {}
 
 
 def find_version(plans: Sequence[PlanVersion], version: int, session_id: str) -> PlanVersion:

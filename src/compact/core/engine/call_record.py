@@ -1,11 +1,11 @@
-"""The record of a model call: what its prompt consists of, and within which limits."""
+"""The record of a model call: what its prompt consists of, and within which limits; and that of an import."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from compact.core.audit.call_details import CallDetails
-from compact.core.audit.records import ModelCall
+from compact.core.audit.records import ImportedHistory, ModelCall
 from compact.core.messages.message import Slot
 from compact.core.plan.economics import ModelPrices, shared_slots
 from compact.core.plan.parts import in_order
@@ -60,6 +60,17 @@ def _cached_tokens(session: Session, sent_before: Sequence[Slot]) -> int:
     shared = shared_slots(session.prompt.slots, sent_before)
     fixed_tokens = session.budget.fixed_tokens if session.budget else 0
     return fixed_tokens + session.prompt.leading_tokens(shared) if shared else 0
+
+
+def imported_history(session: Session, tokens: int) -> ImportedHistory:
+    """Return the record of a history that was written into the log, where no call is made with it."""
+    return ImportedHistory(
+        turn_number=session.turn_number,
+        tokens=tokens,
+        parts=in_order(session.tokens_by_part()),
+        contents=session.prompt.contents,
+        limits=_limits(session),
+    )
 
 
 def _limits(session: Session) -> Mapping[str, int]:

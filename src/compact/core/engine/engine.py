@@ -216,10 +216,31 @@ class Engine:
             if (yield from self._save(session, estimated, partial(_tell, told, session, incoming, match))):
                 break
         else:
-            session.keep_list(incoming)
-            self.emitter.error(session, _lost_races(session), fallback="sent unsaved; stored later, at the next call")
+            self._keep_for_later(session, incoming, "sent unsaved; stored later, at the next call")
         self.emitter.prompt_ready(session, budget, self.trigger.used_tokens(session, budget))
         return session.output(incoming, match)
+
+    def _keep_for_later(self, session: Session, incoming: Sequence[object], fallback: str) -> None:
+        session.keep_list(incoming)
+        self.emitter.error(session, _lost_races(session), fallback=fallback)
+
+    def add_history(self, session: Session, incoming: Sequence[object], budget: TokenBudget) -> Steps[None]:
+        """Write a list into the log, and nothing else: no prompt goes out, so no call is on record."""
+        with self.emitter.operation(session, "add_history"):
+            yield from self._whole_or_not(session, self._logged(session, incoming, budget))
+
+    def _logged(self, session: Session, incoming: Sequence[object], budget: TokenBudget) -> Steps[None]:
+        if session.kept_lists:
+            yield from self._store_kept_lists(session, "still unsaved; tried again at the next call")
+        for attempt in range(_MAX_TRIES if incoming else 0):
+            if attempt:
+                yield from self.refresh(session)
+            yield from self._ingested(session, incoming, budget)
+            tokens = self.trigger.estimated_tokens(session, budget)
+            if (yield from self.persistence.save_imported(session, tokens)):
+                return
+        if incoming:
+            self._keep_for_later(session, incoming, "unsaved; stored later, at the next call")
 
     def _store_kept_lists(self, session: Session, fallback: str) -> Steps[None]:
         """Store what earlier calls could not, because other processes were quicker each time."""

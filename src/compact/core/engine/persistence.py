@@ -23,7 +23,7 @@ from compact.core.audit.records import (
     find_version,
 )
 from compact.core.audit.store import CallHistoryReader, SessionStore, StoreError, VersionConflict
-from compact.core.engine.call_record import model_call
+from compact.core.engine.call_record import imported_history, model_call
 from compact.core.engine.emitter import EventEmitter
 from compact.core.engine.events import ArchivalEvent, VersionConflictEvent
 from compact.core.log.log import Log
@@ -105,6 +105,16 @@ class SessionPersistence:
             added = tuple(map(_as_recorded, (*session.turn.rehydrated, *session.injected)))
             call = model_call(session, sent_before, estimated_tokens, self.prices)
             commit = replace(commit, call=call, added=added)
+        return (yield from self._saved(session, commit))
+
+    def save_imported(self, session: Session, tokens: int) -> Steps[bool]:
+        """Write a history that no call is made with; return False if another process was quicker."""
+        if session.is_deleted:
+            return True
+        commit = replace(session.unsaved(), imported=imported_history(session, tokens))
+        return (yield from self._saved(session, commit))
+
+    def _saved(self, session: Session, commit: Commit) -> Steps[bool]:
         try:
             head = yield from self._commit(session, commit)
         except VersionConflict as conflict:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compact.core.audit.records import SessionInfo, version_before_compaction
+from compact.core.audit.records import SessionInfo, recorded_limits, version_before_compaction
 from compact.core.plan.plan import CompactionPlan
 from compact.viewer.json_http import HttpError
 from compact.viewer.source import DataSource
@@ -19,7 +19,7 @@ def restore_page(source: DataSource, session_id: str, version: int | None) -> di
         if version is None:
             raise HttpError(409, "no compaction is in force, so there is none to undo", "look at the session again")
     calls = source.store.recent_calls([session_id], 1)[session_id]
-    limits = (calls[-1].limits if calls else None) or source.limits
+    limits = recorded_limits(info, calls) or source.limits
     tokens = tokens_under(source, info, source.plan(info, version).plan)
     return {
         "version": version,

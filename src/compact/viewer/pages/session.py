@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from compact.core.audit.cost import CallCost, CompactionCost, by_number, by_version
 from compact.core.audit.failures import call_failures, failures_data, plan_failures
-from compact.core.audit.records import ModelCall, PlanVersion, StoredMessage
+from compact.core.audit.records import ModelCall, PlanVersion, StoredMessage, recorded_limits
 from compact.core.messages.attachments import text_with_attachments
 from compact.core.messages.message import Message
 from compact.core.plan.parts import SENT_PARTS
@@ -31,12 +32,13 @@ def session_page(source: DataSource, session_id: str, *, until_call: int | None 
     last = len(calls) if until_call is None else max(1, min(until_call, len(calls)))
     cost = source.cost(info, calls)
     costs = by_number(cost)
-    newest = calls[-1] if calls else None
-    limits = newest.limits if newest and newest.limits else source.limits
+    newest = calls[-1] if calls else info.imported
+    limits = recorded_limits(info, calls) or source.limits
     return {
         "id": session_id,
         "messages": info.messages,
         "turns": newest.turn_number if newest else 0,
+        "imported": asdict(info.imported) if info.imported else None,
         "plan_version": info.plan_version,
         "created_at": info.created_at,
         "updated_at": info.updated_at,
@@ -61,8 +63,8 @@ def _decision(calls: Sequence[ModelCall]) -> dict[str, Any] | None:
 def calls_page(source: DataSource, session_id: str, *, offset: int, limit: int) -> dict[str, Any]:
     """Return a page of the calls, newest first."""
     calls = source.calls(session_id)
-    costs = by_number(source.cost(source.info(session_id), calls))
-    limits = calls[-1].limits if calls and calls[-1].limits else source.limits
+    info = source.info(session_id)
+    costs, limits = by_number(source.cost(info, calls)), recorded_limits(info, calls) or source.limits
     page = calls[::-1][offset : offset + limit]
     return {"total": len(calls), "calls": [call_row(call, limits, costs[call.number]) for call in page]}
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compact.core.audit.records import ModelCall, SessionInfo
+from compact.core.audit.records import ModelCall, SessionInfo, recorded_limits
 from compact.viewer.pages.costs import CostFinder
 from compact.viewer.pages.losses import LossFinder
 from compact.viewer.source import DataSource
@@ -123,7 +123,7 @@ def _row(
     with_errors: frozenset[str],
     now: float,
 ) -> dict[str, Any]:
-    limits = calls[-1].limits if calls and calls[-1].limits else source.limits
+    limits = recorded_limits(info, calls) or source.limits
     return {
         "id": info.session_id,
         "messages": info.messages,

@@ -55,7 +55,9 @@ export function contentsList(id, call, window) {
   const used = parts.reduce((sum, { key }) => sum + call.parts[key], 0);
   const all = Math.max(window || 0, used, 1);
   const rows = parts.flatMap(({ key, name, meaning }) => {
-    const place = (query) => to(["s", id, "c", call.number], { part: key === "ledger" ? "summary" : key, ...query });
+    // What was imported is no call: it has no page of its own.
+    const place = (query) =>
+      call.number ? to(["s", id, "c", call.number], { part: key === "ledger" ? "summary" : key, ...query }) : null;
     const isInMessages = !["tools", "overhead"].includes(key);
     return [
       line({ name, key, tokens: call.parts[key], all, meaning, href: isInMessages ? place({}) : null }),

@@ -158,7 +158,12 @@ class SessionPage {
     this.emptyCard = h(
       "section",
       { class: "card", hidden: true },
-      empty({ title: "No model calls yet", text: "The timeline appears with the first prompt." }),
+      session.imported
+        ? [
+            empty({ title: "An imported log", text: "It has no model calls of its own here, and no cost." }),
+            contentsList(id, session.imported, session.limits?.window),
+          ]
+        : empty({ title: "No model calls yet", text: "The timeline appears with the first prompt." }),
     );
   }
 

@@ -4,7 +4,7 @@ import { dollars, percent, short, whole } from "../base/format.js";
 import { meter } from "../charts/bars.js";
 
 export function figures(session) {
-  const last = session.calls.at(-1);
+  const tokens = session.calls.at(-1)?.tokens ?? session.imported?.tokens ?? 0;
   const { cost } = session;
   const { window: limit, trigger } = session.limits ?? {};
   const figure = (value, name, extra) =>
@@ -19,9 +19,9 @@ export function figures(session) {
     "div",
     { class: "figures" },
     figure(
-      [short(last?.tokens ?? 0), h("span", { class: "dim" }, ` / ${short(limit)}`)],
-      `in the window, ${percent(last?.tokens ?? 0, limit)}`,
-      meter(last?.tokens ?? 0, limit, trigger),
+      [short(tokens), h("span", { class: "dim" }, ` / ${short(limit)}`)],
+      `in the window, ${percent(tokens, limit)}`,
+      meter(tokens, limit, trigger),
     ),
     figure(whole(session.messages), "messages"),
     figure(whole(session.turns), "turns"),
