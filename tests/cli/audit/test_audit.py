@@ -120,6 +120,30 @@ def test_ours_fits_into_the_same_room_or_says_why_not() -> None:
     assert not any(fact.kept_by_compact for fact in small.facts)
 
 
+RAISE = "Raise the limit in collect.py, keep the retry at 5."
+# What was asked, what a summary says, and whether it says all of it.
+STATEMENTS = [
+    (RAISE, "The limit in collect.py was to be raised.", False),
+    (RAISE, "Raise the limit in collect.py; the retry stays at 5.", True),
+    (RAISE, "- raise the limit in src/collect.py\n- keep the retry at five", True),
+    (RAISE, "Raise the limit, keep the retry at 5. It was read before.", False),
+    (RAISE, "Raise the limit in collect.py, keep the retry at 15.", False),
+    ("Never touch config/a.py or config/b.py.", "Never touch config/a.py.", False),
+    ("Never touch config/a.py or config/b.py.", "Neither a.py nor b.py in config may be touched, never.", True),
+    ("Always run the linter on changed files, and never push.", "Always run the linter on changed files.", False),
+    ("Always run the linter on changed files, and never push.", "Lint changed files (run linter), no pushing.", True),
+    ("Answers stay under 100 words, please.", "Answers must stay under 100 words.", True),
+    ("Answers stay under 100 words, please.", "Answers must stay under a few words.", False),
+    ("1. Wait 2,500 ms between calls.", "It waits 2500ms between calls.", True),
+    ("Keep the API of TideCollector as it is.", "The api of TideCollector is kept.", True),
+    ("Keep the API of TideCollector stable for callers.", "The API is kept stable for callers.", False),
+    ("No deploys until 2026-03-01, they break gauges.", "No deploys until 1 March 2026: they break gauges.", True),
+    ("Do not write 'on it' to customers.", "Do not write to customers that it is done.", True),
+    ("Never restart gauge, pump, station or server, and never deploy.", "Never restart gauge, pump, station.", False),
+    ("Never restart the gauge G-4417 at night.", "The user forbids restarts of G-4417, a gauge, at night.", True),
+]
+
+
 @pytest.mark.parametrize(
     ("kind", "text", "kept", "is_there"),
     [
@@ -130,6 +154,7 @@ def test_ours_fits_into_the_same_room_or_says_why_not() -> None:
         ("number", "3,100", "It took 3,100 ms.", True),
         ("constraint", "Do not touch the database.", "- the database must not be touched", True),
         ("constraint", "Do not touch the database.", "- the database was touched", False),
+        *(("constraint", *case) for case in STATEMENTS),
     ],
 )
 def test_whether_a_text_has_a_fact(kind: str, text: str, kept: str, is_there: bool) -> None:
