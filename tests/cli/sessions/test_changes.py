@@ -220,7 +220,7 @@ def test_prune_needs_one_of_the_two(cli, aged, options):
 def test_prune_as_data(cli, aged):
     """Which, and whether they are gone."""
     dry = cli("prune", "--older-than", "90m", "--dry-run", "--json").data
-    assert (dry["deleted"], dry["dry_run"]) == (0, True)
+    assert (dry["deleted"], dry["dry_run"], dry["older_than_seconds"]) == (0, True, 5_400)
     assert [entry["session_id"] for entry in dry["sessions"]] == ["two hours", "old", "older"]
     done = cli("prune", "--older-than", "1h", "--yes", "--json").data
     assert (done["deleted"], len(done["sessions"])) == (3, 3)

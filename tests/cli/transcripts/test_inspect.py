@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from compact import estimate_messages_tokens
 from compact.testing import tool_exchange, user
@@ -17,12 +18,14 @@ def test_data(cli, transcript, history):
     assert [row["part"] for row in data["parts"]] == ["system", "pinned", "dialogue", "tool_results", "overhead"]
     assert sum(row["messages"] for row in data["parts"]) == len(history)
     assert sum(row["tokens"] for row in data["parts"]) == data["used_tokens"]
-    assert [row["kept_by"] for row in data["kept"]] == [
-        "pinned",
-        "recent turns (6)",
-        "recent tool calls (4)",
-        "not kept",
+    assert [(row["kept_by"], row["count"]) for row in data["kept"]] == [
+        ("pinned", None),
+        ("recent turns", 6),
+        ("recent tool calls", 4),
+        ("not kept", None),
     ]
+    for table, size in (("parts", data["used_tokens"]), ("roles", total)):
+        assert [row["share"] for row in data[table]] == [round(row["tokens"] / size, 4) for row in data[table]]
     for table in ("kept", "roles"):
         assert sum(row["messages"] for row in data[table]) == len(history)
         assert sum(row["tokens"] for row in data[table]) == total
@@ -30,7 +33,7 @@ def test_data(cli, transcript, history):
     assert data["kept"][2]["messages"] == 8
     assert [(row["tool"], row["calls"]) for row in data["tools"]] == [("read_file", 30)]
     assert len(data["biggest"]) == 10
-    assert data["biggest"][0]["role"] == "tool read_file"
+    assert (data["biggest"][0]["role"], data["biggest"][0]["tool"]) == ("tool", "read_file")
     assert data["usage_pct"] == round((total + 3) / 128_000, 4)
 
 
@@ -54,6 +57,9 @@ def test_text(cli, transcript):
     for title in ("tokens by part", "what a compaction keeps", "tokens by role", "tokens by tool", "biggest messages"):
         assert f"\n\n{title}\n" in done.out
     assert "result-" in done.out
+    assert re.search(r"^dialogue +\d+ +[\d,]+ +\d+\.\d%$", done.out, re.MULTILINE)
+    assert re.search(r"^recent turns \(6\) +\d+ ", done.out, re.MULTILINE)
+    assert re.search(r"^ *\d+ +m\d+ +tool read_file +[\d,]+ +result-", done.out, re.MULTILINE)
 
 
 def test_escape_codes_stay_out(cli, tmp_path):

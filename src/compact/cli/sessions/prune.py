@@ -54,7 +54,8 @@ def prune(
     """
     if (older_than is None) == (session is None):
         raise CompactError("prune needs either --older-than or --session", hint="--dry-run lists what would be deleted")
-    before = time.time() - _seconds(older_than) if older_than is not None else 0.0
+    seconds = _seconds(older_than) if older_than is not None else None
+    before = time.time() - seconds if seconds is not None else 0.0
     with open_store(config, store) as opened:
         found = (opened.session(session),) if session is not None else _unused(opened.manager, before)
         deleted: list[SessionInfo] = []
@@ -68,7 +69,7 @@ def prune(
                 opened.manager.store.shrink()
     if as_json:
         listed = [session_data(info) for info in (found if dry_run else deleted)]
-        asked = {"older_than": older_than, "session_id": session}
+        asked = {"older_than_seconds": seconds, "session_id": session}
         screen.write_json({**asked, "dry_run": dry_run, "deleted": len(deleted), "sessions": listed})
     elif not found:
         screen.line(f"nothing to delete: every session was used in the last {older_than}")

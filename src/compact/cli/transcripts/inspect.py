@@ -96,29 +96,41 @@ def _parts(status: SessionStatus) -> list[dict[str, Any]]:
             "part": name,
             "messages": part.messages,
             "tokens": part.tokens,
-            "share": screen.percentage(part.tokens, total),
+            "share": _share(part.tokens, total),
         }
         for name, part in status.parts.items()
     ]
 
 
 def _kept(measured: MeasuredTranscript, settings: CompactConfig) -> list[dict[str, Any]]:
-    """Return what a compaction keeps verbatim, by the rule that keeps it, and what is left for it to compact."""
+    """Return what a compaction keeps verbatim, by the rule that keeps it, and what is left for it to compact.
+
+    `count` is how many turns or calls the rule keeps, if it counts any.
+    """
     from compact.assembly.rules import build_rules
     from compact.core.messages.groups import group_messages
     from compact.core.plan.layers import partition
 
     layers = partition(measured.messages, group_messages(measured.messages), build_rules(settings))
     named = {
-        "pinned": layers.pinned,
-        f"recent turns ({layers.recent_turns})": layers.recent,
-        f"recent tool calls ({layers.tool_pairs})": layers.tool_io,
-        "not kept": layers.remainder,
+        "pinned": (None, layers.pinned),
+        "recent turns": (layers.recent_turns, layers.recent),
+        "recent tool calls": (layers.tool_pairs, layers.tool_io),
+        "not kept": (None, layers.remainder),
     }
     return [
-        {"kept_by": name, "messages": len(places), "tokens": sum(measured.tokens[place] for place in places)}
-        for name, places in named.items()
+        {
+            "kept_by": name,
+            "count": count,
+            "messages": len(places),
+            "tokens": sum(measured.tokens[place] for place in places),
+        }
+        for name, (count, places) in named.items()
     ]
+
+
+def _share(part: int, whole: int) -> float:
+    return round(part / whole, 4) if whole else 0.0
 
 
 def _roles(measured: MeasuredTranscript) -> list[dict[str, Any]]:
@@ -129,7 +141,7 @@ def _roles(measured: MeasuredTranscript) -> list[dict[str, Any]]:
         tokens[message.role] += size
     total = sum(measured.tokens)
     return [
-        {"role": role, "messages": messages[role], "tokens": size, "share": screen.percentage(size, total)}
+        {"role": role, "messages": messages[role], "tokens": size, "share": _share(size, total)}
         for role, size in tokens.most_common()
     ]
 
@@ -149,7 +161,8 @@ def _biggest(measured: MeasuredTranscript) -> list[dict[str, Any]]:
         {
             "place": place,
             "id": measured.messages[place].id,
-            "role": measured.label(place),
+            "role": measured.messages[place].role,
+            "tool": measured.tools[place],
             "tokens": measured.tokens[place],
             "first_line": screen.first_line(_text_or_arguments(measured.messages[place])),
         }
@@ -179,4 +192,17 @@ def _show(inspection: _Inspection) -> None:
     for title, rows in tables:
         if rows:
             screen.heading(title)
-            screen.table([name.replace("_", " ") for name in rows[0]], [tuple(row.values()) for row in rows])
+            shown = [_as_shown(row) for row in rows]
+            screen.table([name.replace("_", " ") for name in shown[0]], [tuple(row.values()) for row in shown])
+
+
+def _as_shown(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row for people: shares in percent, a tool beside the role, and a count beside what is counted."""
+    shown = dict(row)
+    if "share" in shown:
+        shown["share"] = f"{shown['share']:.1%}"
+    if count := shown.pop("count", None):
+        shown["kept_by"] += f" ({count:,})"
+    if "role" in shown and (tool := shown.pop("tool", None)):
+        shown["role"] += f" {tool}"
+    return shown
