@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from compact import CompactConfig, CompactManager, InvalidHistory
 from compact.dialects import DIALECTS
 from compact.dialects.translation import ShownList, Translator
 from dialect_conversations import WRITERS, Call, Step
@@ -41,6 +42,43 @@ def test_what_was_sent_in_another_dialect_is_learned_and_the_new_list_is_read(be
     translator.learn(ShownList(entries, owners=[str(n) for n in range(len(entries))]))
     roles = [entry["role"] for entry in translator.entries(items)]
     assert roles == [entry["role"] for entry in Translator(DIALECTS[now]).entries(items)]
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+@pytest.mark.parametrize("has_calls", [False, True])
+@pytest.mark.parametrize(("before", "now"), list(permutations(WRITERS, 2)))
+def test_a_session_that_was_decided_reads_another_dialect_whole_or_refuses_it(
+    before: str, now: str, has_calls: bool, goes_on: bool
+) -> None:
+    """In the same process the dialect of a session stays: what is half understood would go out mixed."""
+    config = CompactConfig(state={"url": "memory:"}, storage={"adapter": "none"}, telemetry={"exporter": "none"})
+    manager = CompactManager(config.model_copy(update={"tokenizer": "simple"}))
+    first, later = WRITERS[before](STEPS), WRITERS[now](steps_of("later", has_calls=has_calls))
+    manager.preflight("s", first, dialect=before)
+    refused: InvalidHistory | None = None
+    try:
+        manager.preflight("s", [*first, *later] if goes_on else later)
+    except InvalidHistory as error:
+        refused = error
+    if refused:
+        assert "dialect=" in refused.hint
+        assert refused.place.startswith("messages[")
+        assert len(manager.history("s")) == len(Translator(DIALECTS[before]).entries(first))
+    else:
+        said = " ".join(message.text for message in manager.history("s"))
+        assert all(step.text in said for step in steps_of("later", has_calls=has_calls))
+        assert not has_calls, "calls are written in another way by each"
+    if not goes_on:
+        manager.preflight("s", later, dialect=now)
+
+
+def steps_of(words: str, *, has_calls: bool) -> list[Step]:
+    call = Call(f"c-{words}", "read_file", {"path": "map.py"}, f"{words} lines", has_image=False)
+    return [
+        Step(role="user", text=f"What is {words}?", number=0),
+        Step(role="model", text=f"I look {words}.", calls=(call,) if has_calls else (), number=1),
+        Step(role="user", text=f"And {words}, too?", number=2),
+    ]
 
 
 @pytest.mark.parametrize(("before", "now"), list(permutations(WRITERS, 2)))

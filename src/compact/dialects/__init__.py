@@ -33,6 +33,7 @@ from compact.dialects.converse import ConverseDialect
 from compact.dialects.dialect import Block as Block
 from compact.dialects.dialect import Dialect as Dialect
 from compact.dialects.dialect import Entry as Entry
+from compact.dialects.dialect import foreign
 from compact.dialects.gemini import GeminiDialect
 from compact.dialects.objects import framework_dialect, plain_item
 from compact.dialects.ollama import OllamaDialect
@@ -88,6 +89,16 @@ def detect(items: Sequence[Any], start: int = 0) -> Dialect | None:
             )
         found, first = certain[0], place
     return found
+
+
+def check_dialect(items: Sequence[Any], start: int, dialect: Dialect) -> None:
+    """Raise InvalidHistory for an item, from a place on, that only another dialect has: it would be half understood."""
+    for place in range(start, len(items)):
+        item = plain_item(items[place])
+        if _is_plain_text(item) or dialect.recognises(item):
+            continue
+        if any(one.recognises(item) for one in DIALECTS.values() if one is not dialect):
+            raise foreign(item, place, dialect.name)
 
 
 def _is_plain_text(item: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from compact.core.errors import InvalidHistory
 from compact.core.json_data import is_mapping
 from compact.core.messages.legality import Violation
 from compact.core.messages.message import ROLES, Message
@@ -81,6 +82,17 @@ def check_readable(items: Sequence[Any], place: int) -> None:
         if not (isinstance(item, Message) or is_mapping(item)):
             raise foreign(item, number, "chat")
         check_calls(fields_of(item).get("content"), number, "chat")
+        if any(map(_is_ollama_call, fields_of(item).get("tool_calls") or ())):
+            raise InvalidHistory(
+                "a call without an id, whose arguments are an object, is not in the dialect 'chat'",
+                place=f"messages[{number}]",
+                hint='name the dialect if it is Ollama\'s: preflight(..., dialect="ollama")',
+            )
+
+
+def _is_ollama_call(call: object) -> bool:
+    """Return True for a call whose result nobody could find: Chat Completions has none without an id."""
+    return not fields_of(call).get("id") and is_mapping(fields_of(fields_of(call).get("function")).get("arguments"))
 
 
 def _recognises_content(content: object) -> bool | None:

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from compact.core.messages.message import Message, SettledItems, copy_plain
-from compact.dialects import CHAT, DIALECTS, detect, get_dialect
+from compact.dialects import CHAT, DIALECTS, check_dialect, detect, get_dialect
 from compact.dialects.chat import check_readable
 from compact.dialects.dialect import META, NATIVE, Dialect, has_own_marks, without
 from compact.dialects.objects import SeenItems, check_items, plain_item
@@ -77,6 +77,8 @@ class Gateway:
             found = detect(data, start)
             self._is_decided, self._scanned = found is not None, len(data)
             self._switch_to(found or self._likely(data, start, get_dialect(likely)))
+        elif named is None and self.known_dialect:
+            check_dialect(data, self._checked, self.dialect)
         fresh = data[self._checked :]
         self._look_changes = self._look_changes or any(map(may_look_otherwise, fresh))
         # Objects of ours are entries as they are, and nothing is to be translated.
