@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
 import pytest
+from anthropic import Anthropic
 from langchain_core.messages import HumanMessage, SystemMessage
+from openai import OpenAI
 
-from compact import CompactConfig, CompactError, CompactManager, ConfigError, InvalidHistory, Message, compact
+from compact import CompactConfig, CompactError, CompactManager, ConfigError, InvalidHistory, Message, compact, wrap
 from compact.core.engine.events import HistoryRepairedEvent
 from compact.dialects import DIALECTS
 from compact.testing import RecordingSink, dialogue, tool_exchange, user
@@ -72,6 +75,41 @@ def test_arguments_in_the_wrong_order_are_not_printed() -> None:
 def test_a_configuration_is_no_mapping_and_no_path(config: Any) -> None:
     with pytest.raises(ConfigError, match=r"must be a CompactConfig, not (dict|str)\nhint: .*CompactConfig\.load"):
         CompactManager(config)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            {"model": "gpt-4o"},
+            "no argument 'model'\nhint: it is a setting: CompactManager(CompactConfig(model='gpt-4o'))",
+        ),
+        ({"telemetry": {"ariadne_token": "s3cret"}}, "CompactManager(CompactConfig(telemetry=…))"),
+        ({"on_events": print}, "no argument 'on_events'\nhint: did you mean on_event?"),
+        ({"zebra": 1}, "no argument 'zebra'\nhint: it has config, tokenizer, "),
+        ({"store": "postgresql://me:s3cret@host/db"}, "got str\nhint: pass an object with `commit`, or set it: "),
+        ({"tokenizer": "simple"}, 'CompactManager(CompactConfig(tokenizer="simple"))'),
+        ({"archive": "./archive"}, 'CompactManager(CompactConfig(storage={"path": "…"}))'),
+    ],
+)
+def test_an_argument_that_is_a_setting_says_where_it_goes(arguments: dict[str, Any], said: str) -> None:
+    """What a new user tries first; nobody reads a bare TypeError for a hint."""
+    with pytest.raises(ConfigError, match=re.escape(said)) as caught:
+        CompactManager(**arguments)
+    assert caught.value.field == next(iter(arguments))
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("setting", ["gpt-4o", {"model": "gpt-4o"}])
+def test_settings_have_names(setting: Any) -> None:
+    with pytest.raises(ConfigError, match=r"settings by their names\nhint: name each: CompactConfig\(model=…\); "):
+        CompactConfig(setting)
+
+
+@pytest.mark.parametrize("client_class", [OpenAI, Anthropic])
+def test_a_configuration_is_no_manager(client_class: Any) -> None:
+    with pytest.raises(ConfigError, match=r"expected a CompactManager, got CompactConfig\nhint: pass CompactManager\("):
+        wrap(client_class(api_key="x"), CompactConfig())  # type: ignore[arg-type]
 
 
 def test_a_bad_entry_leaves_nothing_half_done() -> None:

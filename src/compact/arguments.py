@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import wraps
 from numbers import Real
-from typing import Any, TypeAlias, cast
+from typing import Any, ParamSpec, TypeAlias, cast
 
 from compact.config import CompactConfig
 from compact.core.errors import ConfigError, InvalidHistory
 from compact.dialects.dialect import Dialect
 
 Tools: TypeAlias = Sequence[Mapping[str, Any]]
+P = ParamSpec("P")
+# Chosen: a name or a number; a whole section is none of an error's business.
+_SHOWN_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,45 @@ def check_question(query: object, max_tokens: object) -> None:
     """Raise if nothing can be recalled for this."""
     check_text(query, "query")
     _check_number(max_tokens, "max_tokens")
+
+
+def named_arguments(init: Callable[P, None]) -> Callable[P, None]:
+    """Return an `__init__` that raises ConfigError for a keyword that it does not have, and says where a setting goes.
+
+    A setting belongs into the configuration: `CompactManager(model=…)` is what many try first.
+    """
+    known = [name for name in inspect.signature(init).parameters if name != "self"]
+
+    @wraps(init)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> None:
+        for name, value in kwargs.items():
+            if name not in known:
+                raise _unknown_argument(name, value, known)
+        init(*args, **kwargs)
+
+    return checked
+
+
+def _unknown_argument(name: str, value: object, known: Sequence[str]) -> ConfigError:
+    if name in CompactConfig.model_fields:
+        # A section may hold a key, and is not shown.
+        shown = repr(value) if isinstance(value, str | int | float) and len(str(value)) <= _SHOWN_CHARS else "…"
+        hint = f"it is a setting: CompactManager(CompactConfig({name}={shown}))"
+    else:
+        nearest = get_close_matches(name, known, n=1)
+        hint = (
+            f"did you mean {nearest[0]}?" if nearest else f"it has {', '.join(known)}; settings go into CompactConfig"
+        )
+    return ConfigError(f"CompactManager has no argument {name!r}", field=name, hint=hint)
+
+
+def check_plug(plug: object, name: str, *, needs: str, setting: str) -> None:
+    """Raise if an argument is nothing that can do its work: what is named by a text is a setting."""
+    if plug is not None and not hasattr(plug, needs):
+        # Not its value: the address of a store may hold a password.
+        got = type(plug).__name__
+        hint = f"pass an object with `{needs}`, or set it: CompactManager(CompactConfig({setting}))"
+        raise ConfigError(f"expected an object, got {got}", field=name, hint=hint)
 
 
 def check_summarizer(summarizer: object) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypedDict, Unpack, cast
+from typing import Annotated, Any, ClassVar, Literal, Never, TypeAlias, TypedDict, Unpack, cast
 
 from pydantic import (
     BaseModel,
@@ -36,6 +36,7 @@ from compact.config_sources import (
     warn_moved,
     warn_renamed,
 )
+from compact.core.errors import ConfigError
 from compact.core.json_data import is_list, is_mapping
 from compact.core.plan.durability import ToolDurability
 
@@ -714,8 +715,13 @@ class CompactConfig(ConfigSection):
             raise contradiction(("max_input_tokens", largest), ("max_context_tokens", window))
         return self
 
-    def __init__(self, **settings: Unpack[CompactSettings]) -> None:
+    def __init__(self, *unnamed: Never, **settings: Unpack[CompactSettings]) -> None:
         """Read `COMPACT_*` variables; settings given here overrule them."""
+        if unnamed:
+            hint = (
+                "name each: CompactConfig(model=…); CompactConfig.load(path) reads a file, CompactConfig.of a mapping"
+            )
+            raise ConfigError("CompactConfig takes settings by their names", hint=hint)
         given = _as_mappings(settings)
         check_version(given)
         merged_settings = merged(from_environment(CompactConfig), given)

@@ -17,11 +17,13 @@ from compact.arguments import (
     CompactionOptions,
     Tools,
     check_messages,
+    check_plug,
     check_question,
     check_session_id,
     check_summarizer,
     check_text,
     checked_config,
+    named_arguments,
 )
 from compact.assembly.engines import EngineBuilder
 from compact.assembly.prefetch import build_prefetcher
@@ -131,6 +133,7 @@ class CompactManager:
         (121, True)
     """
 
+    @named_arguments
     def __init__(
         self,
         config: CompactConfig | None = None,
@@ -150,6 +153,9 @@ class CompactManager:
         redaction_callback: Callable[[str], str] | None = None,
     ) -> None:
         check_summarizer(summarizer)
+        check_plug(tokenizer, "tokenizer", needs="count_message", setting='tokenizer="simple"')
+        check_plug(store, "store", needs="commit", setting='state={"url": "sqlite:///…"}')
+        check_plug(archive, "archive", needs="save_transcript", setting='storage={"path": "…"}')
         self.config = checked_config(config)
         redaction = self.config.redaction
         self._redactor = Redactor(redaction.enabled, redaction.patterns, redaction_callback)

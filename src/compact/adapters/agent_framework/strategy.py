@@ -9,7 +9,7 @@ from agent_framework import Message
 
 from compact.adapters.agent_framework.messages import message_data
 from compact.adapters.agent_framework.requests import outgoing, tool_schemas
-from compact.adapters.support import OutgoingRequest, RequestPreparer, SessionFinder, same_objects
+from compact.adapters.support import OutgoingRequest, RequestPreparer, SessionFinder, checked_manager, same_objects
 from compact.manager import CompactManager
 
 # How the framework marks what a strategy leaves out, and how we mark what we put in.
@@ -56,7 +56,7 @@ class CompactStrategy:
         self._session_id = session_id
         self._tools, self._instructions = tool_schemas(tools), instructions
         self._output_tokens, self._model = output_tokens, model
-        self._finder = SessionFinder("agent-framework", is_busy=manager.is_busy)
+        self._finder = SessionFinder("agent-framework", is_busy=checked_manager(manager).is_busy)
         self._preparer: RequestPreparer[list[Message]] = RequestPreparer(
             manager, "agent_framework", session_of=self._session_of, read=self._read, strict=strict
         )

@@ -15,6 +15,7 @@ from compact.adapters.support import (
     RequestPreparer,
     SessionFinder,
     aobserve_usage,
+    checked_manager,
     instruction_text,
     named_session,
     observe_usage,
@@ -74,7 +75,9 @@ class AnthropicCompactionMiddleware(Middleware):
     def __init__(self, manager: CompactManager, session_id: SessionId = None, strict: bool = False) -> None:
         self._manager = manager
         self._session_id = session_id
-        self._finder = SessionFinder("anthropic", normalise=without_cache_marks, is_busy=manager.is_busy)
+        self._finder = SessionFinder(
+            "anthropic", normalise=without_cache_marks, is_busy=checked_manager(manager).is_busy
+        )
         self._preparer = RequestPreparer(manager, "anthropic", session_of=self._session_of, read=_read, strict=strict)
 
     def handle(self, request: APIRequest, call_next: Callable[[APIRequest], Any]) -> Any:

@@ -13,6 +13,7 @@ from compact.adapters.support import (
     RequestPreparer,
     SessionFinder,
     UsageFeedback,
+    checked_manager,
     named_session,
     report_failure,
     same_objects,
@@ -58,7 +59,7 @@ class ClientCompactor:
     def __init__(self, manager: CompactManager, name: str, session_id: SessionId = None) -> None:
         self.manager = manager
         self._session_id = session_id
-        self._finder = SessionFinder(name, normalise=without_cache_marks, is_busy=manager.is_busy)
+        self._finder = SessionFinder(name, normalise=without_cache_marks, is_busy=checked_manager(manager).is_busy)
         self._preparer: RequestPreparer[ConversationRequest] = RequestPreparer(
             manager, name, session_of=self._session_of, read=self._read
         )

@@ -21,6 +21,7 @@ from compact.adapters.support import (
     SessionFinder,
     UsageFeedback,
     aobserve_overflow,
+    checked_manager,
     counted,
     named_session,
     observe_overflow,
@@ -58,7 +59,7 @@ class CompactionLogger(CustomLogger):
         super().__init__()
         self._manager = manager
         self._session_id = session_id
-        self._finder = SessionFinder("litellm", normalise=without_cache_marks, is_busy=manager.is_busy)
+        self._finder = SessionFinder("litellm", normalise=without_cache_marks, is_busy=checked_manager(manager).is_busy)
         self._preparer: RequestPreparer[Mapping[str, Any]] = RequestPreparer(
             manager, "litellm", session_of=self._session_of, read=self._read, strict=strict
         )

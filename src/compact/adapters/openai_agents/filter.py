@@ -26,6 +26,7 @@ from compact.adapters.support import (
     SessionFinder,
     aanswer_recall,
     aobserve_usage,
+    checked_manager,
     counted,
     named_session,
 )
@@ -122,7 +123,7 @@ class _CompactionFilter:
         self._manager = manager
         self._session_id = session_id
         self._model, self._output_tokens = model, output_tokens
-        self._finder = SessionFinder("agents", is_busy=manager.is_busy)
+        self._finder = SessionFinder("agents", is_busy=checked_manager(manager).is_busy)
         self._kept_by_server: RecentDict[str, None] = RecentDict()
         self._preparer: RequestPreparer[CallModelData[Any]] = RequestPreparer(
             manager, "agents", session_of=self._session_of, read=self._read, strict=strict

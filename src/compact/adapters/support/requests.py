@@ -16,7 +16,7 @@ from compact.adapters.support.items import without_meta
 from compact.adapters.support.overflow import find_overflow
 from compact.adapters.support.sessions import RecentDict
 from compact.core.engine.events import CompactionErrorEvent, NoticeEvent
-from compact.core.errors import InsufficientBudget
+from compact.core.errors import ConfigError, InsufficientBudget
 from compact.dialects import Dialect
 from compact.manager import CompactManager
 from compact.session_registry import SessionLock
@@ -29,6 +29,14 @@ OVERFLOW_PASSED_ON = "the provider's error is passed on"
 
 R = TypeVar("R")
 A = TypeVar("A")
+
+
+def checked_manager(manager: CompactManager) -> CompactManager:
+    """Return the manager; raise ConfigError if it is none, such as the configuration of one."""
+    if not hasattr(manager, "preflight"):
+        got, hint = type(manager).__name__, "pass CompactManager(CompactConfig(model=…))"
+        raise ConfigError(f"expected a CompactManager, got {got}", field="manager", hint=hint)
+    return manager
 
 
 def report_failure(manager: CompactManager, session_id: str, error: Exception, fallback: str = SENT_UNCHANGED) -> None:
@@ -108,7 +116,7 @@ class RequestPreparer(Generic[R]):
         strict: bool = False,
         report: Callable[[CompactManager, str, Exception], None] = report_failure,
     ) -> None:
-        self.manager = manager
+        self.manager = checked_manager(manager)
         self._adapter = adapter  # stands in events for a session that could not be found out
         self._session_of = session_of
         self._read = read
