@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TextIO
 
 from compact.cli.ascii_text import shown_in
+from compact.core.control_characters import STEERING
 from compact.core.plurals import quantity as quantity
 
 if TYPE_CHECKING:
@@ -23,9 +24,8 @@ if TYPE_CHECKING:
 Rows = Sequence[Sequence[object]]
 # Chosen: blanks between two columns, and the least that the last one of a table has.
 _GAP = 2
-# DEL, the second set of control characters (`\x9b` begins a command as `\x1b[` does), and marks that turn the order of
-# what is read. Outside of its strings JSON has none of them.
-_STEERING = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Outside of its strings JSON has none of them; the first 32 characters it escapes by itself.
+_STEERING = re.compile(f"[{STEERING}]")
 _MIN_LAST_COLUMNS = 20
 
 

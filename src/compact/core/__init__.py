@@ -16,6 +16,7 @@ steps       how work that waits is written
 json_data   mappings and lists, for the type checker
 short_repr  reprs that fit a line
 plurals     numbers with their nouns
+control_characters what steers a terminal
 former_names  modules and names of former times, which still work
 python_version  what a Python that is too old is told
 """

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
+from compact.core.control_characters import STEERING
 from compact.core.plurals import quantity
 
 # Chosen: deeper than any event goes, and far from Python's own limit of recursion.
@@ -16,9 +17,8 @@ _MAX_DEPTH = 50
 _MAX_ITEMS = 10_000
 # Chosen: below these a text or a list says nothing any more.
 _LEAST_TEXT, _LEAST_ITEMS = 100, 20
-# Terminals act on these: they clear the screen, set the title or move the cursor; the last ones turn the order of what
-# is read, so that a line seems to say something else.
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Terminals act on these: they clear the screen, set the title or move the cursor. Blanks and line ends are no such.
+_CONTROLS = re.compile(rf"[\x00-\x08\x0b-\x1f{STEERING}]")
 
 
 def one_line(text: str) -> str:
