@@ -298,7 +298,7 @@ def test_the_model_told_the_story_and_no_rung_was_missed(runs: list[Played]) -> 
     narratives = [record.summary.narrative for record in runs[0].records if record.summary]
     assert len(narratives) == 2
     assert all(len(narrative.split()) >= 5 for narrative in narratives)
-    assert not any("pruning-only" in record.reason for record in runs[0].records)
+    assert not any("the summary failed" in record.reason for record in runs[0].records)
 
 
 def test_task_and_constraints_stay_word_for_word_over_both_rounds(runs: list[Played]) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 import logging
 import re
 import subprocess
 import sys
 import threading
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +20,7 @@ import pytest
 
 import compact.core.engine.events
 import compact.telemetry
+from compact.cli.screen import json_text
 from compact.core.engine.events import (
     CompactionCompletedEvent,
     CompactionErrorEvent,
@@ -31,6 +34,7 @@ from compact.telemetry.emitters import CompactionEventEmitter, CompositeEventEmi
 from compact.telemetry.event_archive import ArchiveExporter
 from compact.telemetry.log import ConsoleEmitter, LoggingEventEmitter
 from compact.telemetry.metrics import MetricsCollector
+from compact.telemetry.truncation import one_line
 from compact.telemetry.worker import ExportWorker, ThrottledWarnings
 from compact.testing import RecordingSink
 from telemetry.event_samples import all_kinds, full_history, one_of_each, watched
@@ -198,7 +202,9 @@ def test_a_pipe_gets_plain_lines() -> None:
     labels = [line.split()[3] for line in lines]
     assert {"error", "compacted", "history_branched", "history_repaired", "notice"} <= set(labels)
     assert len(labels) == sum(event.spec.severity != "debug" for event in one_of_each())
-    assert any("compact [s-1] error SummaryFailed: no answer (fallback: pruning-only)" in line for line in lines)
+    said = "no model's summary stands for the messages that leave the prompt, but what code chose of them"
+    assert any(f"compact [s-1] error SummaryFailed: no answer (instead: {said})" in line for line in lines)
+    assert not any("pruning-only" in line for line in lines), "that is a term for programs"
     assert any("] compacted plan v2: 900 → 450 tokens" in line for line in lines)
     assert "\x1b" not in "".join(lines)
 
@@ -227,6 +233,25 @@ def test_hostile_text_is_one_line_without_markup() -> None:
     assert len(stream.getvalue().splitlines()) == 1
     assert "[bold]a[/bold] b" in stream.getvalue()
     assert "[red]" in stream.getvalue()
+
+
+# Every character that Unicode calls a control or a mark for the direction of writing.
+DIRECTIONS = ("LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI")
+STEERING = [
+    char
+    for char in map(chr, range(0x7F, 0x10000))
+    if unicodedata.category(char) == "Cc"
+    or unicodedata.bidirectional(char) in DIRECTIONS
+    or char in "\u061c\u200e\u200f"
+]
+
+
+def test_what_steers_a_terminal_is_the_same_in_a_log_and_in_json() -> None:
+    assert len(STEERING) > 40
+    text = "".join(STEERING)
+    assert set(one_line(f"-{text}-")) <= {"-", "\N{REPLACEMENT CHARACTER}", " "}
+    assert not set(json_text(text)) & set(STEERING)
+    assert json.loads(json_text(text)) == text
 
 
 HOSTILE = "a\x1b]0;title\x07b\x1b[2J\x9b31m\x00\x7f\x85\r\u202ec"

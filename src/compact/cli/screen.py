@@ -131,7 +131,7 @@ def show_warnings(events: Sequence[CompactionEvent]) -> None:
                 repairs = f"{quantity(len(event.repairs), 'repair')}: {event.repairs[0]}"
                 notice(f"a provider would reject this history; {repairs}", label="note", style="yellow")
             case CompactionErrorEvent():
-                notice(f"{event.message} (fallback: {event.fallback})", label="warning", style="yellow")
+                notice(f"{event.message} (instead: {event.instead})", label="warning", style="yellow")
             case _:
                 pass
 

@@ -690,16 +690,24 @@ class SummarizerCallEvent(CompactionEvent):
     error_type: str = ""
 
 
+# The terms of the specification for a summary that failed, in words.
+_FALLBACKS = {
+    "pruning-only": "no model's summary stands for the messages that leave the prompt, but what code chose of them",
+    "keep": "nothing was compacted, the prompt stays as it is",
+}
+
+
 @event
 class CompactionErrorEvent(CompactionEvent):
-    """Something failed; `fallback` says what was done instead."""
+    """Something failed; `instead` says in words what was done, and `fallback` in a term for programs, if it has one."""
 
     type = CompactionEventType.ERROR
     spec = EventSpec(
         "error",
-        "{error_type}: {message} (fallback: {fallback})",
-        output="{error_type}: {message}\nfallback: {fallback}",
+        "{error_type}: {message} (instead: {instead})",
+        output="{error_type}: {message}\ninstead: {instead}",
         failure="error_type",
+        computed={"instead": "str"},
         metrics=(
             Metric(
                 "compact.errors",
@@ -712,6 +720,15 @@ class CompactionErrorEvent(CompactionEvent):
     error_type: str
     message: str
     fallback: str
+
+    @property
+    def instead(self) -> str:
+        """What was done instead, in words."""
+        return _FALLBACKS.get(self.fallback, self.fallback)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, with what was done instead."""
+        return {**CompactionEvent.to_dict(self), "instead": self.instead}
 
 
 @event

@@ -444,7 +444,7 @@ class SummaryWriter:
         writing = replace(spent, summarizer=BY_CODE, instead_of=self.name, is_counted=True)
         known = replace(before, ledger=ledger, excerpts=excerpts, check=None, writing=writing)
         record = room.record(cut_to(known, room.fits))
-        return replace(record, reason=f"{record.reason}; pruning-only, no summary was written")
+        return replace(record, reason=f"{record.reason}; the summary failed, code chose what stands for them")
 
     def prefetch(self, session: Session, pending: SummarizationRecord) -> Steps[None]:
         """Write a summary before it is needed, and store what it stands for."""
