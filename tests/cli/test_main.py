@@ -74,6 +74,36 @@ def test_help_calls_arguments_what_they_are(words, usage, argument):
     assert not re.search(r"[{<]\w+[}>]", shown)
 
 
+def every_command():
+    """Yield the words of every command, and those of commands in groups."""
+    from typer.main import get_command
+
+    for name, command in get_command(app).commands.items():
+        yield from [[name, inner] for inner in getattr(command, "commands", ())] or [[name]]
+
+
+@pytest.mark.parametrize("words", list(every_command()), ids=" ".join)
+def test_help_says_in_words_what_a_number_may_be(words):
+    shown = CliRunner().invoke(app, [*words, "--help"])
+    assert shown.exit_code == 0
+    assert not re.search(r"\bx[<>]|[<>]=", shown.output), "typer writes x>=1"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["inspect"], "the first is 0. [default: 0] "),
+        (["show"], "Show the records of one plan version instead. --prompt"),
+        (["recall"], "The most tokens to return. [default: 2000; at least 1]"),
+        (["view"], "0 takes a free one. [default: 5175; 0 to 65535]"),
+        (["proxy"], "no limit by default. [at least 0.1]"),
+    ],
+)
+def test_what_a_number_may_be_stands_behind_its_option(words, said):
+    shown = CliRunner().invoke(app, [*words, "--help"]).output
+    assert said in " ".join(shown.split())
+
+
 @pytest.mark.parametrize(("word", "command"), [("status", "show"), ("search", "recall"), ("restore", "undo")])
 def test_a_command_is_found_by_the_name_that_it_has_elsewhere(cli, word, command):
     """`manager.status()` is `compact show`."""
