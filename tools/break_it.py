@@ -94,6 +94,7 @@ BREAKS = (
     Break("a term of ours stands in a warning", "core/engine/events.py", "return _FALLBACKS.get(self.fallback, self.fallback)", "return self.fallback", "tests/telemetry/test_emitters.py::test_a_pipe_gets_plain_lines"),
     Break("a mark for the direction of writing is shown", "core/control_characters.py", "\\u2066-\\u2069", "", "tests/telemetry/test_emitters.py::test_what_steers_a_terminal_is_the_same_in_a_log_and_in_json"),
     Break("help has formulas", "cli/command_help.py", "return _RANGE.sub(_in_words, ", "return str(", "tests/cli/test_main.py::test_help_says_in_words_what_a_number_may_be"),
+    Break("a disc of the chart hides another", "cli/simulation/charts.py", "drawn.append(next(free, place))", "drawn.append(place)", "tests/cli/simulation/test_simulate.py::test_no_disc_of_the_chart_covers_another"),
     Break("an import is a model call", "core/engine/engine.py", "self.persistence.save_imported(session, tokens)", "self.persistence.save(session, tokens)", "tests/cli/transcripts/test_logs.py::test_an_import_is_no_model_call_and_costs_nothing"),
     Break("a prompt is shown before its new plan is stored", "core/engine/engine.py", "told = None if attempt or session.has_unsaved_plan else on_known", "told = on_known", "tests/test_event_loop.py::test_a_prompt_is_there_before_it_is_stored_and_a_new_plan_only_once_it_is"),
     Break("a request keeps two lengths", "proxy/headers.py", "return _with_one_length(sent)", "return sent", "tests/proxying/test_attackers.py::test_no_request_hides_in_the_body_of_another"),

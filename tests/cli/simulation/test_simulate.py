@@ -8,11 +8,14 @@ import re
 import shlex
 from collections.abc import Callable
 from html.parser import HTMLParser
+from itertools import combinations
+from math import dist
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from compact.cli.simulation.charts import Dot, dot_chart
 from compact.testing import assistant, tool_exchange, user
 
 SMALL = ("--window", "3000")
@@ -160,6 +163,33 @@ class _Elements(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.names.append(tag)
         self.values += [value or "" for name, value in attrs if name in ("src", "href")]
+
+
+def test_no_disc_of_the_chart_covers_another() -> None:
+    """Policies that cost and keep the same stand side by side, with a line to their place."""
+    figures = [(14.2, 1.0), (14.2, 1.0), (3.5, 0.4), (3.5, 0.4), (3.5, 0.4), (3.52, 0.41), (9.1, 0.0), (9.2, 0.01)]
+    dots = [Dot(str(number), number, x, y, f"p{number}") for number, (x, y) in enumerate(figures)]
+    chart = dot_chart(dots, x_title="price", y_title="recall", money=True)
+    discs = [(float(x), float(y)) for x, y in re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', chart)]
+    assert len(discs) == len(dots)
+    assert min(dist(one, other) for one, other in combinations(discs, 2)) > 18
+    assert chart.count('class="aside"') == 5
+    assert re.findall(r">(\$[\d.,]+)<", chart) == ["$0", "$5", "$10", "$15"]
+
+
+@pytest.mark.parametrize(
+    ("highest", "named"),
+    [
+        (14.2, ["$0", "$5", "$10", "$15"]),
+        (0.61, ["$0.00", "$0.20", "$0.40", "$0.60", "$0.80"]),
+        (0.012, ["$0.0000", "$0.0025", "$0.0050", "$0.0075", "$0.0100", "$0.0125"]),
+        (2_300, ["$0", "$500", "$1,000", "$1,500", "$2,000", "$2,500"]),
+        (11, ["$0.00", "$2.50", "$5.00", "$7.50", "$10.00", "$12.50"]),
+    ],
+)
+def test_the_prices_of_an_axis_are_written_in_one_way(highest: float, named: list[str]) -> None:
+    chart = dot_chart([Dot("1", 0, highest, 0.5, "p")], x_title="price", y_title="recall", money=True)
+    assert re.findall(r">(\$[\d.,]+)<", chart) == named
 
 
 def test_the_page_is_one_file_that_loads_nothing(cli: Callable[..., Any], transcript: Path, tmp_path: Path) -> None:

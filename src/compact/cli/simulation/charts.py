@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from math import ceil, floor, log10
+from math import ceil, dist, floor, log10
 
 COLOURS = 8
 _WIDTH, _HEIGHT = 480.0, 300.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 20.0, 14.0, 40.0
 _BAR, _GAP = 20.0, 12.0
+# Chosen: a label of two digits fits into a disc, and two discs do not touch.
+_RADIUS, _APART = 9.0, 20.0
+# Where a disc moves that would cover another one: to the right first, then around its place, further and further out.
+_ASIDE = ((1, 0), (-1, 0), (0, 1), (0, -1), (0.8, 0.8), (-0.8, 0.8), (0.8, -0.8), (-0.8, -0.8))
+_RINGS = 6
 _LABEL_CHARS = 19
 
 
@@ -71,13 +76,40 @@ def dot_chart(dots: Sequence[Dot], *, x_title: str, y_title: str, money: bool) -
         return _HEIGHT - _BOTTOM - (_HEIGHT - _BOTTOM - _TOP) * value
 
     parts = [_horizontal(up(n / 4), f"{n * 25}%") for n in range(5)]
-    parts += [_text(across(tick), _HEIGHT - _BOTTOM + 18, _short(tick, money=money), "middle") for tick in x_ticks]
+    named = _prices(x_ticks) if money else [_short(tick) for tick in x_ticks]
+    parts += [_text(across(x), _HEIGHT - _BOTTOM + 18, name, "middle") for x, name in zip(x_ticks, named, strict=True)]
     parts.append(_text((_LEFT + low) / 2, _HEIGHT - 4, x_title, "middle"))
-    for dot in dots:
-        x, y = across(dot.x), up(dot.y)
-        circle = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="9" style="fill:{colour(dot.colour)}"/>'
+    places = [(across(dot.x), up(dot.y)) for dot in dots]
+    drawn = places_apart(places)
+    # Below all discs: a line from each that was moved to its own place.
+    parts += [
+        f'<line class="aside" x1="{own[0]:.1f}" y1="{own[1]:.1f}" x2="{moved[0]:.1f}" y2="{moved[1]:.1f}"/>'
+        for own, moved in zip(places, drawn, strict=True)
+        if own != moved
+    ]
+    for dot, (x, y) in zip(dots, drawn, strict=True):
+        circle = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{_RADIUS:g}" style="fill:{colour(dot.colour)}"/>'
         parts.append(f"<g><title>{escape(dot.text)}</title>{circle}{_text(x, y + 4, dot.label, 'middle', 'in')}</g>")
     return _svg(_WIDTH, _HEIGHT, f"{y_title} against {x_title}", parts)
+
+
+def places_apart(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return where discs are drawn so that none covers another: at their places, or beside them."""
+    drawn: list[tuple[float, float]] = []
+    for place in places:
+        free = (one for one in _beside(place) if all(dist(one, other) >= _APART for other in drawn))
+        drawn.append(next(free, place))
+    return drawn
+
+
+def _beside(place: tuple[float, float]) -> Iterator[tuple[float, float]]:
+    """Yield a place, and those around it that are in the chart."""
+    yield place
+    for ring in range(1, _RINGS + 1):
+        for right, down in _ASIDE:
+            x, y = place[0] + right * ring * _APART * 1.1, place[1] + down * ring * _APART * 1.1
+            if _LEFT <= x <= _WIDTH - _RIGHT and _TOP <= y <= _HEIGHT - _BOTTOM:
+                yield x, y
 
 
 def run_chart(runs: Sequence[Run], *, window: int, trigger: int) -> str:
@@ -94,7 +126,7 @@ def run_chart(runs: Sequence[Run], *, window: int, trigger: int) -> str:
     def across(call: int) -> float:
         return _LEFT + (right - _LEFT) * call / max(1, calls - 1)
 
-    parts = [_horizontal(up(tick), _short(tick, money=False), right=right) for tick in y_ticks]
+    parts = [_horizontal(up(tick), _short(tick), right=right) for tick in y_ticks]
     for value, name, kind in ((window, "window", "limit"), (trigger, "trigger", "trigger")):
         if value <= y_ticks[-1]:
             y = up(value)
@@ -148,10 +180,15 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LABEL_CHARS else text[: _LABEL_CHARS - 1] + "…"
 
 
-def _short(value: float, *, money: bool) -> str:
+def _prices(values: Sequence[float]) -> list[str]:
+    """Return the prices of an axis, all with as many digits as the one that needs most, and cents as two."""
+    most = max((len(f"{value:.6f}".rstrip("0").partition(".")[2]) for value in values), default=0)
+    digits = max(2, most) if most else 0
+    return [f"${value:,.{digits}f}" for value in values]
+
+
+def _short(value: float) -> str:
     """Return a figure for an axis."""
-    if money:
-        return f"${value:,.2f}" if value < 10 else f"${value:,.0f}"
     for size, letter in ((1_000_000, "M"), (1_000, "k")):
         if value >= size:
             return f"{value / size:g}{letter}"

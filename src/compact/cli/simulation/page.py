@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from compact.measuring.simulation import PolicyResult, SessionResult, Simulation
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+_DOTS = "further up keeps more, further left costs less; a line leads to where a number belongs"
 _MEASURES = (
     (
         "recall",
@@ -49,7 +50,11 @@ def simulation_page(simulation: Simulation, *, model: str, recommended: str, rea
         f'<p class="dim">{escape(about)}</p></header>',
         f'<p class="verdict">{escape(reason)}</p>',
         '<div class="pair">',
-        _card("Price and recall", "further up keeps more, further left costs less", _dots(simulation)),
+        _card(
+            "Price and recall",
+            "further up keeps more, further left costs less; a line leads to where a number belongs",
+            _dots(simulation),
+        ),
         _card("Price", "input with cache, and summaries", _costs(simulation)),
         "</div>",
         _longest(simulation),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from compact.cli import screen
+from compact.core.audit.cost import dollars
 from compact.core.plan.economics import USD
 
 if TYPE_CHECKING:
@@ -96,5 +97,5 @@ def constraints(result: PolicyResult) -> str:
 
 
 def price(value: float, currency: str) -> str:
-    """Return a sum for people; without known prices, in tokens."""
-    return f"${value:,.2f}" if currency == USD else f"{value:,.0f} tokens"
+    """Return a sum for people, of less than a cent as `compact show` has it; without known prices, in tokens."""
+    return dollars(value) if currency == USD else f"{value:,.0f} tokens"
