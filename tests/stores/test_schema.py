@@ -72,6 +72,25 @@ def test_a_database_without_a_version_row_is_prepared_again(url: str) -> None:
         assert len(manager.history("s")) == 4
 
 
+def test_a_database_of_version_5_goes_on_with_its_events_and_takes_imports(url: str) -> None:
+    """It had no place for what is on record of an import."""
+    with manager_on(url)[0] as manager:
+        manager.preflight("s", history(60))
+        manager.flush()
+        events = manager.store.events.count()
+    database = Database(url)
+    with database.writing() as connection:
+        connection.execute(text("ALTER TABLE compact_sessions DROP COLUMN imported"))
+        connection.execute(text("UPDATE compact_schema SET version = 5"))
+    database.close()
+    with manager_on(url)[0] as manager:
+        assert manager.store.events.count() == events > 0
+        manager.add_history("old", history(8))
+        imported = {info.session_id: info.imported is not None for info in manager.sessions()}
+        assert imported == {"s": False, "old": True}
+        assert len(manager.model_calls("s")) == 1
+
+
 def manager_with_a_note(url: str) -> CompactManager:
     quiet = {"storage": {"adapter": "none"}, "telemetry": {"exporter": "none"}, "tokenizer": "simple"}
     config = CompactConfig(max_context_tokens=6_000, state={"url": url}, **quiet)
