@@ -10,7 +10,8 @@ import pytest
 from compact.core.audit.call_details import CallDetails
 from compact.core.audit.cost import CallCost, SessionCost, cost_of, dollars
 from compact.core.audit.records import ModelCall, PlanVersion
-from compact.core.plan.economics import Economics, Prices, PromptChange, price_change
+from compact.core.plan.economics import USUAL_RATIOS, Economics, Prices, PromptChange, price_change
+from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import CompactionPlan, CompactionRun, SpanReference, SummarizationRecord
 from compact.core.summary.summary import StructuredSummary
 from compact.core.summary.writing import SummaryWriting
@@ -19,7 +20,9 @@ DEAR = Prices(fresh=10.0, cache_read=1.0, cache_write=12.0, output=50.0)
 CHEAP = Prices(fresh=2.0, cache_read=1.0, cache_write=2.0, output=8.0)
 
 
-def call(number: int, tokens: int, *, reported: int | None = None, branch: int = 0, **details: Any) -> ModelCall:
+def call(
+    number: int, tokens: int, *, reported: int | None = None, branch: int = 0, injected: int = 0, **details: Any
+) -> ModelCall:
     known: dict[str, Any] = {"model": "dear", "prices": DEAR, "tokens_uncompacted": tokens, **details}
     return ModelCall(
         turn_number=1,
@@ -30,6 +33,7 @@ def call(number: int, tokens: int, *, reported: int | None = None, branch: int =
         evicted=0,
         tokens_estimated=tokens,
         tokens_reported=reported,
+        parts={PromptPart.INJECTED: injected} if injected else {},
         limits={"window": 1_000},
         branch=branch,
         number=number,
@@ -76,6 +80,33 @@ def test_an_uncompacted_prompt_that_is_larger_than_the_window_is_said_to_be() ->
     assert not large.fits_uncompacted
     notes = cost_of((call(2, 9), call(3, 9, tokens_uncompacted=2_000)), ()).notes
     assert any("1 of 2 prompts would not have fitted" in note for note in notes)
+
+
+def test_our_own_figures_are_scaled_as_the_whole_prompt_is() -> None:
+    """The provider counts a quarter more than we do: so does its cache, and so would it have without compaction."""
+    before = call(1, 100, tokens_uncompacted=390)
+    second = costs(before, call(2, 160, reported=200, tokens_cached=100, tokens_uncompacted=410))[1]
+    assert second.cached_tokens == 125
+    assert second.uncompacted_tokens == round(410 * 1.25)
+    assert second.cost_uncompacted == round(390 * 1.25) * 1 + (512 - 488) * 12
+
+
+def test_a_cache_that_served_a_part_would_have_served_the_same_part_of_the_whole_history() -> None:
+    told = {"tokens_cached": 100, "cache_read_tokens": 50, "cache_write_tokens": 70}
+    second = costs(call(1, 100, tokens_uncompacted=390), call(2, 120, reported=120, tokens_uncompacted=410, **told))[1]
+    assert second.cost == 50 * 1 + 70 * 12
+    assert second.cost_uncompacted == 195 * 1 + 215 * 12
+
+
+def test_what_was_injected_into_the_call_before_is_not_in_the_cache_of_this_one() -> None:
+    before = call(1, 100, tokens_uncompacted=390, injected=30)
+    second = costs(before, call(2, 120, tokens_cached=70, tokens_uncompacted=410))[1]
+    assert second.cost_uncompacted == 360 * 1 + 50 * 12
+
+
+def test_a_call_of_which_we_estimated_nothing_costs_what_the_provider_counted() -> None:
+    only = costs(call(1, 0, reported=40))[0]
+    assert (only.input_tokens, only.cost) == (40, 40 * 12)
 
 
 def test_a_model_does_not_read_the_cache_of_another() -> None:
@@ -137,6 +168,55 @@ def test_calls_of_older_versions_have_no_price_and_say_so() -> None:
     assert "the model was not recorded" in session.notes[0]
 
 
+def test_what_a_call_saved_is_not_known_where_its_own_price_is_not() -> None:
+    half = costs(call(1, 100, model="", prices=None, prices_uncompacted=DEAR))[0]
+    assert (half.cost, half.cost_uncompacted, half.saved) == (None, 1_200, None)
+
+
+def test_calls_that_are_special_are_counted() -> None:
+    unknown = {"model": "unheard-of", "prices": None}
+    plain, large = call(1, 100), call(2, 100, tokens_uncompacted=2_000)
+    session = cost_of((plain, large, call(3, 100, reported=100, cache_read_tokens=40), call(4, 100, **unknown)), ())
+    assert (session.unpriced_calls, session.too_large_calls, session.cache_reported_calls) == (1, 1, 1)
+    assert cost_of((large, large, plain), ()).too_large_calls == 2
+    assert cost_of((plain, call(2, 100, **unknown), call(3, 100, **unknown)), ()).unpriced_calls == 2
+
+
+def test_the_share_of_the_cache_is_of_all_input_tokens() -> None:
+    session = cost_of((call(1, 100), call(2, 300, tokens_cached=100)), ())
+    assert session.cached_share == 0.25
+    assert SessionCost().cached_share is None
+
+
+def test_each_model_without_a_price_is_named_with_its_own_calls() -> None:
+    models = ("dear", "one", "two", "two", "")
+    calls = [call(n, 10, model=model, prices=DEAR if model == "dear" else None) for n, model in enumerate(models)]
+    assert cost_of(calls, ()).notes[:3] == (
+        "the price of one is not known: 1 of 5 calls not in the sums",
+        "the price of two is not known: 2 of 5 calls not in the sums",
+        "the model was not recorded: 1 of 5 calls not in the sums",
+    )
+
+
+def test_a_price_of_later_is_said_to_be_one() -> None:
+    calls = (call(1, 10), call(2, 10, prices=None), call(3, 10, model="unheard-of", prices=None))
+    later = [note for note in cost_of(calls, ()).notes if "had no price when made" in note]
+    assert later == ["1 of 3 calls had no price when made: the first price known since is used"]
+    assert not any("had no price" in note for note in cost_of((call(1, 10), calls[2]), ()).notes)
+
+
+def test_a_cache_that_is_estimated_is_said_to_be() -> None:
+    estimated, told = call(1, 10), call(2, 10, reported=10, cache_read_tokens=5)
+
+    def cache_notes(*calls: ModelCall) -> list[str]:
+        return [note.partition(" what its cache served")[0] for note in cost_of(calls, ()).notes if "cache" in note]
+
+    assert cache_notes(estimated) == ["no provider told"]
+    assert cache_notes(estimated, told, told) == ["of 1 of 3 calls no provider told"]
+    assert cache_notes(told) == []
+    assert cache_notes(call(1, 10, model="", prices=None)) == [], "nothing is priced by it"
+
+
 # -- compactions ---------------------------------------------------------------------------------------------------
 
 CHANGE = PromptChange(tokens_before=100, tokens_after=40, cached_tokens=90, kept_tokens=10)
@@ -185,6 +265,99 @@ def test_it_has_paid_for_itself_exactly_when_its_net_is_not_below_zero() -> None
         assert (found.net >= 0) == found.has_paid_back == (under >= even)
 
 
+def test_a_compaction_under_which_no_call_went_out_has_only_cost() -> None:
+    found = session_of([plan(1)], call(1, 50)).compactions[0]
+    assert found.calls_under == 0
+    assert found.net == -economics(plan(1)).upfront_cost
+    assert found.is_price_recorded
+
+
+def test_only_plans_that_compacted_are_priced() -> None:
+    """One that another process wrote without a word about its run is not, nor one that brings an older one back."""
+    without_run = PlanVersion(CompactionPlan("s", 2), 0.0)
+    restored = replace(plan(3), plan=replace(plan(3).plan, origin=1))
+    assert [found.version for found in session_of([plan(1), without_run, restored]).compactions] == [1]
+
+
+RATIOS = price_change(CHANGE, USUAL_RATIOS, notes=("no money",))
+
+
+def test_a_compaction_without_a_price_of_its_own_has_the_first_that_is_known() -> None:
+    """The list was not at hand when it was put in force: it was priced by ratios, or not at all."""
+    for told in (None, RATIOS):
+        found = session_of([plan(1, economics=told, prices=None)], call(1, 100, plan_version=1)).compactions[0]
+        assert found.economics == price_change(CHANGE, DEAR)
+        assert not found.is_price_recorded
+    unknown = session_of([plan(1, economics=RATIOS, prices=None, model="unheard-of")]).compactions[0]
+    assert (unknown.economics, unknown.is_money, unknown.net) == (RATIOS, False, None)
+    assert unknown.is_price_recorded
+
+
+def test_a_compaction_that_only_its_sum_is_missing_of_has_the_prices_of_its_moment() -> None:
+    """Of both its prompts: the model is cheaper in the smaller one."""
+    found = session_of([plan(1, economics=RATIOS, prices_after=CHEAP)]).compactions[0]
+    assert found.economics == price_change(CHANGE, DEAR, prices_after=CHEAP)
+    assert found.is_price_recorded
+
+
+def test_a_summary_is_not_free_because_the_price_of_its_model_is_not_known() -> None:
+    change = replace(CHANGE, summary_input_tokens=30, summary_output_tokens=5)
+    run: dict[str, Any] = {"change": change, "economics": None, "prices": None}
+    calls = (call(1, 100), call(2, 100, model="cheap", prices=CHEAP))
+
+    def priced(entry: PlanVersion) -> Economics:
+        found = session_of([entry], *calls).compactions[0].economics
+        assert found
+        return found
+
+    own, known, unknown = (
+        priced(plan(1, summary_model="unheard-of", summary_prices=CHEAP, **run)),
+        priced(plan(1, summary_model="cheap", **run)),
+        priced(plan(1, summary_model="unheard-of", **run)),
+    )
+    assert (own.summary_cost, known.summary_cost, unknown.summary_cost) == (100, 100, 30 * 10 + 5 * 50)
+    assert own.notes == known.notes == ()
+    assert unknown.notes == ("the prices of the summary's model 'unheard-of' are not known: priced like the rest",)
+    by_code = priced(plan(1, summary_model="unheard-of", **{**run, "change": CHANGE}))
+    assert (by_code.summary_cost, by_code.notes) == (0.0, ())
+    assert priced(plan(1, **run)).summary_cost == 0.0, "no model was asked"
+
+
+def test_a_compaction_of_which_nothing_is_known_is_plain_data_without_sums() -> None:
+    found = session_of([plan(1, economics=None, change=None)]).compactions[0]
+    assert (found.is_money, found.net, found.has_paid_back) == (False, None, False)
+    assert found.to_dict() == {
+        "freed_tokens": None,
+        "kept_prefix_tokens": None,
+        "broken_prefix_tokens": None,
+        "usd_rewrite": None,
+        "usd_summary": None,
+        "usd_saved_per_call": None,
+        "break_even_calls": None,
+        "calls_under": 0,
+        "usd_net": None,
+        "has_paid_back": False,
+        "is_price_recorded": True,
+        "summary": None,
+        "lines": [],
+    }
+
+
+def test_plain_data_of_a_compaction_has_sums_only_in_money() -> None:
+    entry = plan(1, writing=WRITING, **BILLED)
+    found, price = session_of([entry]).compactions[0].to_dict(), economics(entry)
+    assert (found["freed_tokens"], found["kept_prefix_tokens"], found["broken_prefix_tokens"]) == (60, 10, 80)
+    assert (found["usd_rewrite"], found["usd_summary"]) == (price.rewrite_cost, price.summary_cost)
+    assert found["usd_saved_per_call"] == price.saving_per_call == 60
+    assert found["break_even_calls"] == price.break_even_calls
+    assert found["summary"]["usd"] == 100
+    assert found["lines"] == [str(price)]
+    ratios = session_of([plan(1, economics=RATIOS, prices=None, model="unheard-of")]).compactions[0].to_dict()
+    assert [ratios[f"usd_{name}"] for name in ("rewrite", "summary", "saved_per_call", "net")] == [None] * 4
+    assert (ratios["freed_tokens"], ratios["break_even_calls"]) == (60, RATIOS.break_even_calls)
+    assert ratios["lines"] == [str(RATIOS), "no money"]
+
+
 WRITING = SummaryWriting(summarizer="cheap", calls=2, input_tokens=30, output_tokens=5, seconds=1.25)
 BILLED = {"summary_model": "cheap", "summary_prices": CHEAP}
 
@@ -212,6 +385,31 @@ def test_a_summary_by_code_costs_nothing_and_one_of_unknown_price_is_not_known()
     assert "the price of a summary is not known: the sums are without it" in unknown.notes
 
 
+@pytest.mark.parametrize(
+    ("took", "cost"),
+    [
+        ({}, 0.0),
+        ({"input_tokens": 3}, None),
+        ({"output_tokens": 3}, None),
+        ({"is_counted": False}, None),
+    ],
+)
+def test_only_a_summary_that_took_nothing_is_free_at_an_unknown_price(took: dict[str, Any], cost: float | None) -> None:
+    """As one that had been written of the very same before."""
+    writing = SummaryWriting(summarizer="unheard-of", **took)
+    (bill,) = session_of([plan(1, writing=writing, summary_model="unheard-of", change=None, economics=None)]).bills
+    assert bill.cost == cost
+    assert bill.is_estimate == (not writing.is_counted)
+
+
+def test_a_summary_whose_tokens_nobody_counted_is_billed_by_what_was_planned() -> None:
+    change = replace(CHANGE, summary_input_tokens=20, summary_output_tokens=2)
+    uncounted = replace(WRITING, is_counted=False)
+    (bill,) = session_of([plan(1, writing=uncounted, change=change, **BILLED)]).bills
+    assert (bill.input_tokens, bill.output_tokens, bill.cost) == (20, 2, 20 * 2 + 2 * 8)
+    assert bill.is_estimate
+
+
 def test_a_run_survives_the_store() -> None:
     for entry in (plan(1, writing=WRITING, seconds=0.5, **BILLED), plan(2, economics=None, change=None)):
         again = CompactionPlan.from_dict(entry.plan.to_dict())
@@ -223,7 +421,8 @@ def test_a_run_survives_the_store() -> None:
 
 
 @pytest.mark.parametrize(
-    ("amount", "text"), [(None, "not known"), (0.0, "$0"), (1234.5, "$1,234.50"), (0.004, "$0.0040"), (-0.02, "-$0.02")]
+    ("amount", "text"),
+    [(None, "not known"), (0.0, "$0"), (1234.5, "$1,234.50"), (0.01, "$0.01"), (0.004, "$0.0040"), (-0.02, "-$0.02")],
 )
 def test_money_for_people(amount: float | None, text: str) -> None:
     assert dollars(amount) == text

@@ -13,7 +13,7 @@ from typing import Any
 
 from compact.core.audit.call_details import CallDetails
 from compact.core.audit.records import ModelCall, PlanVersion
-from compact.core.plan.economics import USD, Economics, Prices, price_change
+from compact.core.plan.economics import USD, Economics, Prices, PromptChange, price_change
 from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import CompactionPlan, CompactionRun
 from compact.core.plurals import quantity
@@ -439,8 +439,7 @@ def _compaction_cost(
     if run.change and (economics is None or economics.currency != USD):
         prices = run.prices or known.later(run.model, run.change.tokens_before)
         if prices:
-            summary_prices = run.summary_prices or known.later(run.summary_model, run.change.summary_input_tokens)
-            economics, is_recorded = price_change(run.change, prices, summary_prices=summary_prices), False
+            economics, is_recorded = _price(run, run.change, prices, known), run.prices is not None
     return CompactionCost(
         version=plan.version,
         economics=economics,
@@ -448,6 +447,16 @@ def _compaction_cost(
         summary=_summary_bill(plan, before, run, known, paid),
         is_price_recorded=is_recorded,
     )
+
+
+def _price(run: CompactionRun, change: PromptChange, prices: Prices, known: _RecordedPrices) -> Economics:
+    """Return the price of a compaction that had none; a summary is never free for want of its own model's price."""
+    read, notes = change.summary_input_tokens, tuple[str, ...]()
+    summary = run.summary_prices or known.later(run.summary_model, read)
+    if summary is None and run.summary_model and read:
+        summary = prices
+        notes = (f"the prices of the summary's model {run.summary_model!r} are not known: priced like the rest",)
+    return price_change(change, prices, prices_after=run.prices_after, summary_prices=summary, notes=notes)
 
 
 def _summary_bill(
