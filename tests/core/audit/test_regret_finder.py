@@ -14,6 +14,7 @@ from compact.core.facts import tool_calls
 from compact.core.facts.tool_calls import call_subjects
 from compact.core.messages.message import ROLES, Message, ToolCall
 from compact.core.plan.plan import (
+    AttachmentPointer,
     ClearRecord,
     CompactionPlan,
     DropRecord,
@@ -156,6 +157,21 @@ def test_what_a_stub_keeps_was_not_removed() -> None:
     assert found(CompactionPlan("s", 1, (pointer,)), READ, read("c2", "src/a.py")) == []
 
 
+def test_beside_what_was_moved_of_a_message_its_text_was_not_removed() -> None:
+    """With its attachments moved its text stays, or what a plan keeps of it."""
+    moved = ExternalizationRecord(
+        span=SpanReference(("m3",)),
+        strategy="externalize",
+        reason="large",
+        artifact_id="art-1",
+        attachments=(AttachmentPointer("art-1", "photo.png", "photo.png, 3 KB"),),
+    )
+    text, again = listing("src/a.py"), read("c2", "src/a.py")
+    for kept, is_missed in ((None, False), (((0, len(text)),), False), (((0, 20),), True), ((), True)):
+        plan = CompactionPlan("s", 1, (replace(moved, kept=kept),))
+        assert [regret.message_id for regret in found(plan, READ, again)] == (["m3"] if is_missed else [])
+
+
 def test_each_removed_message_is_counted_once() -> None:
     twice = [*read("c2", "src/a.py"), *read("c3", "src/a.py")]
     assert [regret.message_id for regret in found(clearing("m3"), READ, twice)] == ["m3"]
@@ -211,6 +227,15 @@ def test_a_recall_by_words_is_a_regret_of_the_best_that_was_removed() -> None:
     assert [regret.message_id for regret in found(clearing("m3", "m5"), before, after)] == ["m3"]
 
 
+def test_a_recall_is_about_what_it_names_before_what_its_answer_has() -> None:
+    before = [*READ, *read("c2", "src/b.py")]
+    (regret,) = found(clearing("m3", "m5"), before, recalled("m3", "m5", "m3"))
+    assert regret.message_id == "m3"
+    answer = recalled("m3", "m5", "m3")[1]["content"]
+    unreadable = tool_exchange("r1", answer, tool="recall", query=["m3"])
+    assert [regret.message_id for regret in found(clearing("m3", "m5"), before, unreadable)] == ["m5"]
+
+
 def test_a_recall_of_what_is_in_the_prompt_or_unknown_is_none() -> None:
     assert found(clearing("m2"), READ, recalled("m3", "m3")) == []
     assert found(clearing("m3"), READ, recalled("no such thing")) == []
@@ -263,6 +288,40 @@ def test_what_came_back_is_kept_while_it_is_up_to_date() -> None:
     assert missed_ids(plan, [*history, *edit]) == []
     assert missed_ids(plan, [*history, *read("c3", "src/a.py")]) == []
     assert missed_ids(CompactionPlan("s", 2, clearing("m3", "m5").records, regrets=regrets), history) == []
+
+
+def test_what_a_recall_brought_back_is_kept_while_its_file_is_as_it_was() -> None:
+    """It is the file that the removed message was about which must not have changed."""
+    recall = recalled("m3", "m3")
+    regrets = Regrets(tuple(found(clearing("m3"), READ, recall)), 5)
+    plan = CompactionPlan("s", 2, clearing("m3").records, regrets=regrets)
+    edit = tool_exchange("w", "ok", tool="edit_file", path="src/a.py")
+    elsewhere = tool_exchange("w", "ok", tool="edit_file", path="src/b.py")
+    assert missed_ids(plan, [*READ, *recall]) == ["m5"]
+    assert missed_ids(plan, [*READ, *recall, *elsewhere]) == ["m5"]
+    assert missed_ids(plan, [*READ, *recall, *edit]) == []
+
+
+def test_each_that_came_back_is_kept_newest_first_and_named_once() -> None:
+    history = [*READ, *read("c2", "src/b.py"), *read("c3", "src/a.py"), *read("c4", "src/b.py")]
+    first, second = found(clearing("m3", "m5"), history[:5], history[5:])
+    twice = replace(first, message_id="m2")
+    for removed, kept in ((("m3", "m5"), ["m9", "m7"]), (("m3", "m5", "m9"), ["m7"])):
+        plan = CompactionPlan("s", 2, clearing(*removed).records, regrets=Regrets((first, twice, second), 9))
+        assert missed_ids(plan, history) == kept
+
+
+def test_a_finder_knows_which_messages_it_has_read() -> None:
+    log = as_log([*READ, *read("c2", "src/b.py")])
+    finder = RegretFinder(clearing("m3"))
+    assert finder.has_read([])
+    for message in log[:3]:
+        finder.add(message)
+    assert finder.has_read(log[:3])
+    assert finder.has_read(tuple(log[:3]))
+    assert not finder.has_read(log[:2])
+    assert not finder.has_read(log)
+    assert not finder.has_read([*log[:2], log[4]])
 
 
 def test_nothing_is_kept_for_ever() -> None:

@@ -235,14 +235,19 @@ def _digest(call: ToolCall) -> str:
 def _removed_text(message: Message, record: Record) -> str:
     """Return what of a message is not in the prompt any more; a stub keeps some of it, a pointer has a preview."""
     text = message.text
-    if isinstance(record, ExternalizationRecord) and record.attachments:
-        return text if record.kept is not None else ""
     if isinstance(record, ClearRecord):
-        for start, end in reversed(record.kept):
-            text = f"{text[:start]}\n{text[end:]}"
-    elif isinstance(record, ExternalizationRecord) and record.preview:
+        return _without(text, record.kept)
+    if isinstance(record, ExternalizationRecord) and record.attachments:
+        return "" if record.kept is None else _without(text, record.kept)
+    if isinstance(record, ExternalizationRecord) and record.preview:
         shown = _lines(record.preview)
-        text = "\n".join(line for line in text.splitlines() if line.strip() not in shown)
+        return "\n".join(line for line in text.splitlines() if line.strip() not in shown)
+    return text
+
+
+def _without(text: str, kept: Sequence[tuple[int, int]]) -> str:
+    for start, end in reversed(kept):
+        text = f"{text[:start]}\n{text[end:]}"
     return text
 
 
