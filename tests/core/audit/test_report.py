@@ -22,6 +22,7 @@ from compact.core.facts.ledger import Fact, FactKind, Ledger
 from compact.core.messages.message import Message, ToolCall
 from compact.core.plan.line_index import LineIndex
 from compact.core.plan.plan import (
+    AttachmentPointer,
     ClearRecord,
     CompactionPlan,
     DropRecord,
@@ -30,6 +31,7 @@ from compact.core.plan.plan import (
     SpanReference,
     SummarizationRecord,
 )
+from compact.core.plan.regret import Regret, Regrets
 from compact.core.summary.summary import Decision, Excerpt, StructuredSummary, SummaryCheck
 from compact.stores.memory import InMemoryCompactionStore
 from compact.testing import RecordingSink, WordTokenizer, assistant, dialogue, system, tool_run, user
@@ -181,6 +183,19 @@ def test_a_part_of_a_longer_name_is_not_that_name() -> None:
     assert not text.has("src/a.py")
 
 
+def test_what_a_json_text_writes_behind_an_escape_is_found() -> None:
+    """The line break that it stands for is no part of the name."""
+    assert TextIndex([r'{"log": "failed\nsrc/a.py was read"}']).has("src/a.py")
+
+
+def test_an_ordinary_word_is_found_as_a_word() -> None:
+    text = TextIndex(["the harbour master went", "two mooring lines"])
+    assert text.has("harbour")
+    assert text.has("harbour master")
+    assert not text.has("master two")
+    assert not text.has("moor")
+
+
 # -- what counts --------------------------------------------------------------------------------------------------
 
 
@@ -198,6 +213,66 @@ def test_of_a_cleared_message_only_what_was_left_of_it_can_leave() -> None:
     report = report_of(HISTORY, plan(cleared), plan(summary_of("m2", "m3", narrative="short"), version=2))
     assert states(report) == {"src/a.py": "retrievable", "86400": "retrievable"}
     assert report.removed_ids == ("m2",)
+
+
+def test_of_what_was_kept_from_the_middle_only_that_can_leave() -> None:
+    text = HISTORY[2].text
+    start = text.index("rate_table")
+    kept = ((start, text.index("838878cc") + len("838878cc")),)
+    dropped = plan(DropRecord(span=SpanReference(("m3",)), strategy="drop", reason="old"), version=2)
+    cleared = ClearRecord(span=SpanReference(("m3",)), strategy="clear", reason="old", kept=kept)
+    assert states(report_of(HISTORY, plan(cleared), dropped)) == {
+        "rate_table": "retrievable",
+        "838878cc": "retrievable",
+    }
+    pointer = AttachmentPointer("art-0011223344556677", "photo.png", "photo.png, 3 KB")
+    moved = ExternalizationRecord(
+        span=SpanReference(("m3",)),
+        strategy="externalize",
+        reason="large",
+        artifact_id=pointer.artifact_id,
+        attachments=(pointer,),
+    )
+    found = states(report_of(HISTORY, plan(moved), dropped))
+    assert list(found) == ["838878cc", "ORD-47", "rate_table", "86400"], "its whole text had stayed"
+    cut = replace(moved, kept=kept)
+    assert states(report_of(HISTORY, plan(cut), dropped)) == {"rate_table": "retrievable", "838878cc": "retrievable"}
+
+
+def test_of_a_cleared_call_the_names_of_tool_and_arguments_are_not_counted() -> None:
+    arguments = '{"source_folder": "src/a.py"}'
+    history = [replace(HISTORY[1], tool_calls=(ToolCall("c", "copy_files", arguments),)), *HISTORY[2:]]
+    cleared = ClearRecord(span=SpanReference(("m2",)), strategy="clear", reason="old")
+    dropped = plan(DropRecord(span=SpanReference(("m2",)), strategy="drop", reason="old"), version=2)
+    assert states(report_of(history, plan(cleared), dropped)) == {"src/a.py": "retrievable"}
+
+
+def test_a_string_is_named_with_the_newest_message_that_has_it() -> None:
+    history = [*HISTORY, Message("assistant", "src/a.py was read", id="m5")]
+    drop = plan(DropRecord(span=SpanReference(("m2", "m5")), strategy="drop", reason="old"))
+    assert item(report_of(history, NONE, drop), "src/a.py").message_id == "m5"
+
+
+def test_what_a_summary_told_counts_as_used_wherever_it_is_found() -> None:
+    history = [*HISTORY, Message("tool", "see docs/tides.md", tool_call_id="c", id="m5")]
+    before = plan(summary_of("m1", "m5", narrative="see docs/tides.md"))
+    after = plan(summary_of("m1", "m2", "m5", version=2, narrative="we went on"), version=2)
+    assert item(report_of(history, before, after), "docs/tides.md").is_touched
+
+
+def test_the_id_of_an_artifact_is_no_string_of_the_history() -> None:
+    ledger = Ledger((Fact(FactKind.ARTIFACT, "art-0011223344556677"), Fact(FactKind.MENTION, "BERTH-77")))
+    before = plan(summary_of("m1", ledger=ledger))
+    after = plan(summary_of("m1", "m2", version=2, narrative="we went on"), version=2)
+    found = states(report_of(HISTORY, before, after))
+    assert found["BERTH-77"] == "retrievable"
+    assert "art-0011223344556677" not in found
+
+
+def test_places_of_later_messages_are_not_looked_up() -> None:
+    history = ReportedHistory.read(HISTORY, LineIndex(HISTORY), LearnedConstraints())
+    earlier = replace(history, messages=HISTORY[:2])
+    assert [message.id for message in earlier.among(frozenset(("m4", "m3", "m2", "m1", "m9")))] == ["m1", "m2"]
 
 
 def test_bringing_a_plan_back_takes_nothing_out() -> None:
@@ -259,6 +334,7 @@ def test_decisions_are_kept_told_in_the_summary_or_left_out() -> None:
     told = (Decision("all times are UTC", "simpler", ("m3",)),)
     after = plan(summary_of("m1", "m2", "m3", "m4", narrative=f"Both were tried. {DECIDED}", decisions=told))
     report = report_of(DECISIONS, NONE, after)
+    assert all(entry.is_touched for entry in report.decisions)
     assert decisions(report) == {DECIDED: ("kept", "m2"), RETOLD: ("in_ledger", "m3"), LEFT_OUT: ("retrievable", "m4")}
     assert report.counts["decision"] == {"kept": 1, "in_ledger": 1, "retrievable": 1, "lost": 0}
     assert [entry["text"] for entry in report.to_dict()["decisions"]] == [LEFT_OUT, RETOLD, DECIDED]
@@ -311,17 +387,67 @@ def test_a_report_is_on_the_history_as_it_was_then() -> None:
     history = [*HISTORY, Message("user", "so src/a.py it is", id="m5")]
     first = plan(DropRecord(span=SpanReference(("m2",)), strategy="drop", reason="old"))
     second = replace(first, version=2)
-    stored = StoredSession(
-        session_id="s",
-        head=SessionHead(5, 2),
-        messages=tuple(StoredMessage(seq, message, 1) for seq, message in enumerate(history, 1)),
-        view_ids=tuple(message.id for message in history),
-        plan=second,
-    )
+    stored = stored_session(history, second)
     facts = {"turn_number": 1, "summary_version": 0, "messages": 3, "evicted": 1, "tokens_estimated": 9}
     calls = [ModelCall(plan_version=version, last_seq=seq, **facts) for version, seq in ((0, 3), (1, 4), (2, 5))]
     reports = list(reports_of(stored, [PlanVersion(first, 1.0), PlanVersion(second, 2.0)], calls))
     assert [states(report) for report in reports] == [{"src/a.py": "retrievable"}, {}]
+
+
+def test_a_message_that_was_edited_away_is_not_what_keeps_a_string() -> None:
+    """It is in the log, but may not have been in the prompt of that time."""
+    history = [*HISTORY, Message("user", "so src/a.py it is", id="m5")]
+    dropped = plan(DropRecord(span=SpanReference(("m2",)), strategy="drop", reason="old"))
+    assert states(one_report(history, dropped)) == {"src/a.py": "kept"}
+    assert states(one_report(history, dropped, view=history[:4])) == {"src/a.py": "retrievable"}
+
+
+def one_report(
+    history: Sequence[Message], made: CompactionPlan, view: Sequence[Message] | None = None
+) -> CompactionReport:
+    """Return the report on the only plan of a stored session."""
+    (report,) = reports_of(stored_session(history, made, view), [PlanVersion(made, 1.0)], [])
+    return report
+
+
+def stored_session(
+    history: Sequence[Message], made: CompactionPlan, view: Sequence[Message] | None = None
+) -> StoredSession:
+    return StoredSession(
+        session_id="s",
+        head=SessionHead(len(history), made.version),
+        messages=tuple(StoredMessage(seq, message, 1) for seq, message in enumerate(history, 1)),
+        view_ids=tuple(message.id for message in (history if view is None else view)),
+        plan=made,
+    )
+
+
+def test_a_regret_belongs_to_the_plan_that_took_its_message_out() -> None:
+    """Not to the one that was in force when it was found; of a message that came back, to the newest that took it."""
+
+    def missed(message_id: str, version: int) -> Regret:
+        return Regret(
+            message_id=message_id,
+            found_in="m4",
+            tool="",
+            action="drop",
+            strategy="drop",
+            how="recall",
+            plan_version=version,
+            tokens=0,
+        )
+
+    def dropping(version: int, *ids: str) -> CompactionPlan:
+        records = (DropRecord(span=SpanReference((one,)), strategy="drop", reason="old") for one in ids)
+        return plan(*records, version=version)
+
+    regrets = (missed("m3", 2), missed("m3", 4), missed("m2", 2), missed("m1", 1))
+    plans = [dropping(1, "m3"), dropping(2, "m3", "m2"), dropping(3), dropping(4, "m3", "m1")]
+    newest = replace(plans[-1], regrets=Regrets(regrets, len(HISTORY)))
+    versions = [PlanVersion(one, 1.0) for one in (*plans[:-1], newest)]
+    reports = reports_of(stored_session(HISTORY, newest), versions, [])
+    found = {report.version: report.regrets for report in reports}
+    assert found == {1: regrets[:1], 2: regrets[2:3], 3: (), 4: regrets[1:2]}, "no plan had taken m1 out by version 1"
 
 
 # -- through the manager ------------------------------------------------------------------------------------------

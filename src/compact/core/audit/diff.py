@@ -236,7 +236,7 @@ class TextIndex:
             return True
         words = _WORD.findall(string)
         is_likely = self._words.issuperset(words) and self._neighbours.issuperset(pairwise(words))
-        return is_likely and string not in words and stands_in(self._flat, " ".join(string.split()))
+        return is_likely and stands_in(self._flat, " ".join(string.split()))
 
 
 def _shown_texts(message: Message, record: Record | None) -> Iterator[str]:
@@ -251,7 +251,7 @@ def _shown_texts(message: Message, record: Record | None) -> Iterator[str]:
             yield from message_texts(replace(render_cleared(message, record), content=None), with_names=False)
         case ExternalizationRecord() if record.attachments:
             text = message.text
-            yield from (text[start:end] for start, end in (((0, len(text)),) if record.kept is None else record.kept))
+            yield from [text] if record.kept is None else (text[start:end] for start, end in record.kept)
         case ExternalizationRecord():
             yield record.preview
         case _:

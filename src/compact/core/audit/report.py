@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import pairwise
 from typing import Any
 
 from compact.core.audit.diff import (
@@ -314,12 +313,14 @@ def _by_version(regrets: Iterable[Regret], plans: Sequence[CompactionPlan]) -> d
     """Return the regrets by the plan version that removed their message: the newest up to the one in force then."""
     found: dict[int, list[Regret]] = {}
     for regret in regrets:
-        version = 0
-        for before, plan in pairwise((None, *plans)):
-            is_removed = plan is not None and plan.get_action(regret.message_id)[1] is not None
-            was_removed = before is not None and before.get_action(regret.message_id)[1] is not None
-            if plan and plan.version <= regret.plan_version and is_removed and not was_removed:
+        version, was_removed = 0, False
+        for plan in plans:
+            if plan.version > regret.plan_version:
+                break
+            is_removed = plan.get_action(regret.message_id)[1] is not None
+            if is_removed and not was_removed:
                 version = plan.version
+            was_removed = is_removed
         found.setdefault(version, []).append(regret)
     return found
 
@@ -328,6 +329,5 @@ _STATES = {state: rank for rank, state in enumerate(EntityState)}
 _RANKS = {kind: rank for rank, kind in enumerate(KINDS)}
 
 
-def _badness(item: ReportItem) -> tuple[int, int, int]:
-    is_ask = item.kind in (CONSTRAINT, TASK)
-    return _STATES[item.state], 0 if is_ask else 2 - item.is_touched, _RANKS[item.kind]
+def _badness(item: ReportItem) -> tuple[int, bool, int]:
+    return _STATES[item.state], not item.is_touched, _RANKS[item.kind]
