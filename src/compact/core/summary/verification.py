@@ -13,7 +13,7 @@ from compact.core.facts.entities import Entity, EntityKind, find_entities
 from compact.core.facts.grounding import Sources
 from compact.core.facts.ledger import REQUIRED, Fact, FactKind, Ledger
 from compact.core.facts.open_items import TodoList
-from compact.core.facts.text import ENDS_MARK, WordBag, one_line, sentence_ranges, stands_in
+from compact.core.facts.text import ENDS_MARK, TextRange, WordBag, one_line, sentence_ranges, stands_in
 from compact.core.messages.message import Message
 from compact.core.summary.summary import (
     Decision,
@@ -134,6 +134,7 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _BULLET = re.compile(r"\s*(?:[-*•]|\(?\w{1,2}[.)])\s")
+_ENTRY_NUMBER = re.compile(r"\s*(?:\d{1,2}|[A-Za-z])\.")
 # Chosen: a claim of so few words is nothing without its figure; a heading of so few may be in any words.
 _SHORT_CLAIM_WORDS = 8
 _HEADING_WORDS = 3
@@ -217,7 +218,7 @@ class _Check:
 
     def prose(self, text: str) -> str:
         """Return running text, sentence by sentence; what is listed below "the user asked:" must have been asked."""
-        ranges = (*sentence_ranges(text, split_clauses=True), (len(text), len(text)))
+        ranges = (*_clauses(text), (len(text), len(text)))
         checked: list[str] = []
         is_reported = False
         for (start, end), (next_start, _) in pairwise(ranges):
@@ -259,12 +260,14 @@ class _Check:
 
     def _was_said(self, text: str) -> bool:
         """Return True if people used these words, or said yes to an agent who did."""
-        reported = _REPORTED_SPEECH.search(text)
-        end = _CLAUSE_END.search(text, reported.end() if reported else 0)
+        begin = _REPORTED_SPEECH.search(text) or _BULLET.match(text)
+        end = _CLAUSE_END.search(text, begin.end() if begin else 0)
         quotes = [one or other for one, other in _QUOTATION.findall(text)]
         if quotes and not any(map(self.sources.is_quote, quotes)):
             return False
         words = WordBag(_QUOTATION.sub("", text[: end.start()] if end else text))
+        if not words.stems:  # What they said begins behind the bracket or the dash, if anywhere.
+            words = WordBag(_QUOTATION.sub("", text))
         # A heading, or what leads up to a quotation, may be in any words.
         if len(words.stems) <= (_HEADING_WORDS if quotes or text.rstrip("* ").endswith(":") else 0):
             return True
@@ -291,6 +294,18 @@ class _Check:
             if not text.startswith(UNVERIFIED, end):
                 text = text[:end] + UNVERIFIED + text[end:]
         return text
+
+
+def _clauses(text: str) -> Iterator[TextRange]:
+    """Yield where each clause stands; the number before an entry of a list is no sentence of its own."""
+    begin: int | None = None
+    for start, end in sentence_ranges(text, split_clauses=True):
+        begin = start if begin is None else begin
+        if not _ENTRY_NUMBER.fullmatch(text, start, end):
+            yield begin, end
+            begin = None
+    if begin is not None:
+        yield begin, len(text)
 
 
 def _hinges_on(invented: Sequence[Entity], text: str, known: int) -> bool:
