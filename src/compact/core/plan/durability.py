@@ -129,7 +129,7 @@ def envelope(
     """Wrap a result; `meta["durability"]` and `meta["determinism"]` on the message overrule the tool's policy."""
     policy = policy_for(tool_name, policies)
     own = message.meta.get("durability")
-    if own in _DURABILITIES:
+    if isinstance(own, str) and own in _DURABILITIES:
         fields_to_keep = policy.preserve_fields or _ANCHOR_FIELDS
         policy = replace(policy, durability=ToolDurability(own), preserve_fields=fields_to_keep)
     proofs = message.meta.get("determinism")
