@@ -399,5 +399,7 @@ def test_counted_by_tool_action_and_strategy() -> None:
     ]
     first, *rest = count_regrets([once, *others])
     assert (first.tool, first.recalls, first.rereads, first.total, first.tokens) == ("t", 1, 1, 2, 14)
+    assert (first.source, replace(first, tool="").source) == ("t", "dialogue")
     assert [(count.tool, count.action) for count in rest] == [("a", "clear"), ("t", "drop")]
+    assert {(count.recalls, count.rereads) for count in rest} == {(0, 1)}
     assert Regrets.from_dict(Regrets((once,), 3).to_dict()) == Regrets((once,), 3)

@@ -98,3 +98,41 @@ def test_a_call_and_its_results_stand_on_one_side_of_the_summary() -> None:
     left = edited(summarised([*"abc", "call", "old", *"defgh"]), view)
     assert left.summary is not None
     assert left.pinned == ("call", "new")
+
+
+def test_a_summary_of_which_little_has_changed_stays_beside_records_that_are_whole() -> None:
+    cut = ClearRecord(span=SpanReference(("i",)), strategy="clear", reason="old")
+    plan = summarised(list("abcdefgh")).adding(cut)
+    left = edited(plan, messages("a", "b", "new", "d", "e", "f", "g", "h", "i", "j"))
+    assert left.summary is not None
+    assert list(left.summary.span) == [*"abdefgh"]
+    assert cut in left.records
+
+
+def test_a_summary_that_nobody_has_written_yet_stands_for_all_of_its_messages_or_for_none() -> None:
+    planned = SummarizationRecord(span=SpanReference(tuple("abcdefgh")), strategy="summarize", reason="")
+    plan = CompactionPlan("s", 1).summarizing(planned, pinned=())
+    assert edited(plan, messages(*"abdefgh", "new", "i")).records == ()
+
+
+def test_what_comes_between_summarised_messages_does_not_stand_before_them() -> None:
+    assert edited(summarised(["a", "b", "c"]), messages("a", "new", "b", "c", "d")).pinned == ()
+
+
+def test_a_pin_stands_behind_another_that_does() -> None:
+    """The other one is a call of which only the result is pinned: messages stay in their order."""
+    pin = Message("user", "Never touch the migrations.", id="new", meta={"protected": True})
+    call = Message("assistant", "", id="call", tool_calls=(ToolCall("c1", "read_file", "{}"),))
+    result = Message("tool", "42", id="result", tool_call_id="c1", meta={"protected": True})
+    a, b, c, d = messages(*"abcd")
+    assert edited(summarised(["a", "b", "c"]), [a, call, result, b, pin, c, d]).pinned == ()
+    assert edited(summarised(["a", "b", "c"]), [a, b, pin, c, d]).pinned == ("new",)
+
+
+def test_a_summary_of_one_call_and_its_results_is_left_whole() -> None:
+    calls = tuple(ToolCall(f"c{n}", "read_file", "{}") for n in range(3))
+    results = [Message("tool", "42", id=f"r{n}", tool_call_id=f"c{n}") for n in range(3)]
+    view = [Message("assistant", "", id="call", tool_calls=calls), *results, *messages("y", "z")]
+    left = edited(summarised(["gone", "call", "r0", "r1", "r2"]), view)
+    assert left.summary is not None
+    assert list(left.summary.span) == ["call", "r0", "r1", "r2"]

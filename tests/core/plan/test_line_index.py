@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compact.core.facts.tool_calls import is_typed
-from compact.core.messages.message import Message
+from compact.core.messages.message import Message, ToolCall
 from compact.core.plan.line_index import LineIndex
 from conversations import Wire, histories
 from numbered import numbered
@@ -49,3 +49,14 @@ def test_what_may_be_pinned_has_marks_or_a_role_of_its_own() -> None:
     line = [Message("system", "s"), Message("user", "u"), Message("user", "v", meta={"protected": True})]
     assert list(LineIndex(line).may_pin(frozenset({"system"}))) == [0, 2]
     assert list(LineIndex(line).may_pin(frozenset({"user"}))) == [1, 2]
+
+
+def test_the_first_message_may_decide_something() -> None:
+    assert list(LineIndex(numbered([Message("assistant", "We decided to use SQLite.")])).decided) == [0]
+
+
+def test_an_index_tells_how_long_what_people_typed_is_and_which_tool_each_call_is_of() -> None:
+    call = Message("assistant", None, tool_calls=(ToolCall("c1", "bash", "{}"), ToolCall("c2", "grep", "{}")))
+    index = LineIndex([Message("user", "twelve chars"), call, Message("user", "four")])
+    assert (index.asks, index.ask_chars) == ([0, 2], [12, 4])
+    assert index.tools == {"c1": "bash", "c2": "grep"}

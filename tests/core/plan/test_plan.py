@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from sys import maxsize
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from compact.core.facts.ledger import Fact, FactKind, Ledger
+from compact.core.messages.message import Message
+from compact.core.messages.structure import HistoryStructure
+from compact.core.plan.economics import USUAL_RATIOS, PromptChange, price_change
 from compact.core.plan.plan import (
     COMPACTION_PRECEDENCE,
+    AttachmentPointer,
     ClearRecord,
     CompactionAction,
     CompactionPlan,
+    CompactionRun,
     DropRecord,
     ExternalizationRecord,
     Record,
     SpanReference,
+    StepFailure,
     SummarizationRecord,
 )
+from compact.core.plan.regret import Regrets
 from compact.core.summary.summary import Decision, Excerpt, OpenItem, StructuredSummary, SummaryCheck, ToolOutcome
+from compact.core.summary.writing import SummaryWriting
 
 texts = st.text(max_size=8)
 ids = st.lists(st.sampled_from([f"m{n}" for n in range(12)]), min_size=1, max_size=4, unique=True).map(tuple)
@@ -72,6 +81,148 @@ def record(kind: type[Record], *message_ids: str) -> Record:
 @given(plans)
 def test_a_plan_survives_json_exactly(plan: CompactionPlan) -> None:
     assert CompactionPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+
+
+CHANGE = PromptChange(tokens_before=100, tokens_after=40, cached_tokens=90, kept_tokens=10)
+KEPT = ((1, 5), (9, 12))
+FULL = CompactionPlan(
+    "s",
+    4,
+    (
+        ClearRecord(
+            span=SpanReference(("m1",)),
+            strategy="clear",
+            reason="old",
+            tokens_before=50,
+            tokens_after=8,
+            kept=KEPT,
+            preserved_fields={"id": "7"},
+            kept_arguments=KEPT,
+        ),
+        SummarizationRecord(
+            span=SpanReference(("m2", "m3")),
+            strategy="summarize",
+            reason="old",
+            version=2,
+            max_tokens=90,
+            summary=StructuredSummary(
+                ledger=Ledger((Fact(FactKind.TASK, "Paint it.", "open", ("m2",)),)),
+                facts=("It is red.",),
+                decisions=(Decision("Use paint", "it lasts", ("m2",)),),
+                tool_outcomes=(ToolOutcome("bash", "it ran", ("m3",)),),
+                open_items=(OpenItem("Dry it", "high", ("m2",)),),
+                narrative="We painted.",
+                excerpts=(Excerpt("tool", "done", "m3"),),
+                check=SummaryCheck(3, ("asked",), ("added",), ("invented",)),
+                writing=SummaryWriting(summarizer="cheap", calls=1, input_tokens=5),
+            ),
+            artifacts=(
+                ExternalizationRecord(span=SpanReference(("m3",)), strategy="e", reason="", artifact_id="art-1"),
+            ),
+        ),
+        ExternalizationRecord(
+            span=SpanReference(("m4",)),
+            strategy="externalize",
+            reason="large",
+            artifact_id="art-2",
+            preview="first lines",
+            sensitivity="restricted",
+            attachments=(AttachmentPointer("art-2", "photo.png", "photo.png, 3 KB"),),
+            kept=KEPT,
+        ),
+        DropRecord(span=SpanReference(("m5",)), strategy="drop", reason="empty"),
+    ),
+    ("m0",),
+    "full",
+    900,
+    100,
+    origin=2,
+    held=True,
+    shows_gaps=True,
+    lines={"m6": "user"},
+    regrets=Regrets((), 9),
+    run=CompactionRun(
+        seconds=1.5,
+        failures=(StepFailure(what="summary", error_type="KeyError", message="x", instead="by code"),),
+        model="dear",
+        change=CHANGE,
+        economics=price_change(CHANGE, USUAL_RATIOS, notes=("no money",)),
+        prices=USUAL_RATIOS,
+        prices_after=USUAL_RATIOS,
+        summary_model="cheap",
+        summary_prices=USUAL_RATIOS,
+    ),
+    archived=3,
+    dialect="openai",
+)
+
+
+def through_json(plan: CompactionPlan) -> CompactionPlan:
+    return CompactionPlan.from_dict(json.loads(json.dumps(plan.to_dict())))
+
+
+def test_everything_that_a_plan_says_survives_json() -> None:
+    again = through_json(FULL)
+    assert again == FULL
+    assert (again.run, again.archived, again.dialect) == (FULL.run, 3, "openai")
+
+
+def test_a_plan_of_which_little_is_known_survives_json() -> None:
+    bare = tuple(record(kind, f"m{n}") for n, kind in enumerate((ClearRecord, SummarizationRecord, DropRecord)))
+    moved = replace(FULL.externalizations[0], span=SpanReference(("m8",)), kept=None)
+    plan = CompactionPlan("s", 1, (*bare, moved), run=CompactionRun())
+    again = through_json(plan)
+    assert (again, again.run) == (plan, plan.run)
+    data = CompactionPlan("s").to_dict()
+    assert (data["run"], data["lines"]) == (None, None)
+    assert not {"archived", "dialect"} & set(data), "most plans have neither"
+    summary = StructuredSummary(narrative="short")
+    assert StructuredSummary.from_dict(json.loads(json.dumps(summary.to_dict()))) == summary
+
+
+def test_a_plan_of_an_older_version_is_read() -> None:
+    """It does not say how long its log was: no regret counts under it."""
+    data = FULL.to_dict()
+    for name in ("shows_gaps", "lines", "regrets", "run", "archived", "dialect"):
+        del data[name]
+    old = CompactionPlan.from_dict(data)
+    assert (old.records, old.shows_gaps, old.lines, old.run) == (FULL.records, False, None, None)
+    assert (old.archived, old.dialect, old.regrets) == (0, "", Regrets(log_length=maxsize))
+    known = {name: value for name, value in (FULL.run or CompactionRun()).to_dict().items() if name != "prices_after"}
+    assert CompactionRun.from_dict(known) == replace(FULL.run or CompactionRun(), prices_after=None)
+
+
+def test_lists_are_taken_for_what_they_hold() -> None:
+    drop = record(DropRecord, "m1")
+    assert SpanReference(["m1", "m2"]) == SpanReference(("m1", "m2"))  # type: ignore[arg-type]
+    listed = CompactionPlan("s", records=[drop], pinned=["m0"])  # type: ignore[arg-type]
+    assert listed == CompactionPlan("s", records=(drop,), pinned=("m0",))
+
+
+def test_a_failure_reads_as_a_sentence() -> None:
+    failed = StepFailure(what="summary", error_type="KeyError", message="first line\nsecond", instead="code wrote it")
+    assert str(failed) == "the summary failed (KeyError: first line); code wrote it"
+    silent = replace(failed, what="clear_results", message="")
+    assert str(silent) == "the strategy clear_results failed (KeyError); code wrote it"
+
+
+def test_a_record_frees_what_its_messages_took_but_for_what_stands_for_them() -> None:
+    assert FULL.clearings[0].tokens_freed == 42
+
+
+def test_outside_a_summary_are_the_places_that_it_does_not_stand_for() -> None:
+    history = HistoryStructure([Message("user", f"text {n}", id=f"m{n}") for n in range(6)])
+    summary = record(SummarizationRecord, "m1", "m2", "m3", "gone")
+    assert list(CompactionPlan("s", records=(summary,)).places_outside(history)) == [0, 4, 5]
+    pointers = (record(ExternalizationRecord, "m2"), record(ExternalizationRecord, "m5"), record(DropRecord, "gone"))
+    assert list(CompactionPlan("s", records=(*pointers, summary)).places_outside(history)) == [0, 2, 4, 5]
+
+
+def test_a_summary_of_which_others_decide_for_every_message_leaves_the_plan() -> None:
+    pointers = tuple(record(ExternalizationRecord, one) for one in ("m1", "m2"))
+    plan = CompactionPlan("s", records=(record(SummarizationRecord, "m1", "m2"),))
+    assert plan.adding(pointers[0]).records == (*plan.records, pointers[0])
+    assert plan.adding(*pointers).records == pointers
 
 
 @given(plans)
@@ -148,6 +299,7 @@ def test_only_what_still_stands_is_left_after_an_edit() -> None:
     )
     standing = plan.standing_on(["m0", "m2", "m3"])
     assert [r.action for r in standing.records] == [CompactionAction.CLEAR]
+    assert (standing.pinned, plan.standing_on(["m2", "m3"]).pinned) == (("m0",), ())
     assert plan.standing_on(["m0", "m1", "m2", "m3"]) is plan
 
 

@@ -15,6 +15,7 @@ from compact.core.messages.message import Message, ToolCall
 from compact.core.messages.turn_order import LEFT_OUT
 from compact.core.plan.plan import (
     ClearRecord,
+    CompactionAction,
     CompactionPlan,
     DropRecord,
     ExternalizationRecord,
@@ -22,7 +23,7 @@ from compact.core.plan.plan import (
     SpanReference,
     SummarizationRecord,
 )
-from compact.core.plan.renderer import PromptRenderer, with_lines
+from compact.core.plan.renderer import PromptRenderer, summary_message, with_lines
 from compact.core.plan.stubs import keep_in_arguments, render_cleared
 from compact.core.planning.shortening import Candidate, Shortener
 from compact.core.summary.fitting import fit_summary
@@ -232,3 +233,59 @@ def test_a_plan_shows_the_same_with_and_without_what_it_leaves_out() -> None:
     whole = PromptRenderer().render(log, plan)
     assert [message.content for message in whole.messages[:2]] == [LEFT_OUT, "turn 1"]
     assert PromptRenderer().render(log[1:], plan).slots == whole.slots
+
+
+def clearing(*ids: str) -> ClearRecord:
+    return ClearRecord(span=span(*ids), strategy="clear", reason="old")
+
+
+def test_a_prompt_counts_what_became_of_each_message_in_their_order() -> None:
+    summary = SummarizationRecord(span=span("m1", "m2"), strategy="summarize", reason="old")
+    drop = DropRecord(span=span("m3"), strategy="mine", reason="an example")
+    plan = CompactionPlan("s", records=(summary, drop, clearing("m4")))
+    actions = PromptRenderer().render(messages(7), plan).actions
+    assert list(actions.items()) == [
+        (CompactionAction.INCLUDE, 3),
+        (CompactionAction.SUMMARIZE, 2),
+        (CompactionAction.DROP, 1),
+        (CompactionAction.CLEAR, 1),
+    ]
+    first = replace(plan, records=(replace(summary, span=span("m0", "m1")),))
+    assert list(PromptRenderer().render(messages(7), first).actions) == [
+        CompactionAction.SUMMARIZE,
+        CompactionAction.INCLUDE,
+    ]
+    assert list(PromptRenderer().render(messages(2), CompactionPlan("s")).actions) == [CompactionAction.INCLUDE]
+
+
+def test_a_place_that_the_summary_stands_for_adds_nothing() -> None:
+    """Whoever renders may name more places than are outside the summary."""
+    summary = SummarizationRecord(span=span("m1", "m2"), strategy="summarize", reason="old")
+    plan = CompactionPlan("s", records=(summary,))
+    whole, log = PromptRenderer().render(messages(5), plan), messages(5)
+    for places in (range(5), [0, 2, 3, 4]):
+        again = PromptRenderer().render(log, plan, places)
+        assert (again, list(again.actions.items())) == (whole, list(whole.actions.items()))
+
+
+def test_a_summary_that_is_not_written_yet_says_so() -> None:
+    summary = SummarizationRecord(span=span("m1"), strategy="summarize", reason="old")
+    assert "(not written yet)" in summary_message(summary).text
+    written = replace(summary, summary=StructuredSummary(narrative="We went on."))
+    assert "We went on." in summary_message(written).text
+    assert "(not written yet)" not in summary_message(written).text
+
+
+def test_a_plan_knows_its_lines_where_a_summary_or_a_dropped_turn_leaves_a_gap() -> None:
+    log = [Message(role, f"turn {n}", id=f"m{n}") for n, role in enumerate(("user", "assistant") * 4)]
+    gaps = (
+        DropRecord(span=span("m0"), strategy="mine", reason=""),
+        DropRecord(span=span("m3"), strategy="mine", reason=""),
+    )
+    plan = CompactionPlan("s", records=gaps)
+    assert with_lines(plan, log).lines == {"m1": "user"}, "the one that makes the user begin"
+    assert with_lines(replace(plan, shows_gaps=True), log).lines == {"m1": "user", "m4": "assistant"}
+    summary = SummarizationRecord(span=span("m0", "m1", "m2"), strategy="summarize", reason="old")
+    summarised = with_lines(CompactionPlan("s", records=(summary,), shows_gaps=True), log)
+    assert set((summarised.lines or {}).values()) == {"user"}
+    assert with_lines(CompactionPlan("s"), [log[1], log[3]]).lines == {}, "what was never there is not left out"

@@ -109,7 +109,7 @@ def _without_changed(
         if not ids <= covered:  # a call stays with its results: none of them is summarised without the others
             covered -= ids
     gone = frozenset(span) - covered
-    if not covered or len(gone) > _MAX_GONE * len(span):
+    if len(gone) > _MAX_GONE * len(span):
         return None
     left = replace(
         record, span=SpanReference(tuple(i for i in span if i in covered)), summary=summary.without_sources(gone)

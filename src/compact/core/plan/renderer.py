@@ -113,7 +113,7 @@ class PromptRenderer:
             record = plan.get_action(message.id)[1]
             is_summarized = isinstance(record, SummarizationRecord)
             if is_summarized or number < place:
-                actions[CompactionAction.SUMMARIZE] += 0  # what came first is named first; counted below
+                actions.setdefault(CompactionAction.SUMMARIZE, 0)  # what came first is named first; counted below
             if is_summarized:
                 continue
             actions[record.action if record else CompactionAction.INCLUDE] += 1
