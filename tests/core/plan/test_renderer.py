@@ -205,7 +205,8 @@ def test_what_happened_is_told_anew_with_every_other_excerpt_or_narrative() -> N
 
 
 def test_sizes_are_short() -> None:
-    assert [rounded(n) for n in (7, 99, 100, 4_120, 99_949, 1_250_000)] == ["7", "99", "0.1k", "4.1k", "99.9k", "1.2M"]
+    assert [rounded(n) for n in (7, 99, 100, 4_120, 99_949, 99_950)] == ["7", "99", "0.1k", "4.1k", "99.9k", "0.1M"]
+    assert rounded(1_250_000) == "1.2M"
 
 
 def test_the_largest_message_is_cut_first_and_only_as_far_as_needed() -> None:

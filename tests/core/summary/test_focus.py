@@ -57,3 +57,4 @@ def test_a_piece_about_it_is_raised_even_if_its_form_leaves_it_out():
     assert factors[0] == 1 + FOCUS_GAIN
     assert 1 < factors[1] < factors[0]
     assert factors[2] == 1.0
+    assert piece_factors("refund policy", pieces) == factors, "each counts 1, if nothing else is known"

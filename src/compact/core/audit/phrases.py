@@ -16,8 +16,9 @@ from compact.core.messages.message import Message
 _CHARS_BEFORE = 48
 _CHARS_AFTER = 112
 _MAX_PHRASE_CHARS = 240
-# Chosen: how far an excerpt goes further, or less far, to end between two words.
+# Chosen: how far an excerpt goes further, or less far, to end between two words; less than what stands around a phrase.
 _WORD_CHARS = 16
+_DOTS_BEFORE, _DOTS_BEHIND = "… ", " …"
 # No folded text has it inside a field, so that no phrase is found across two of them.
 _BETWEEN_FIELDS = "\n"
 _SPACES = re.compile(r"\s+")
@@ -81,8 +82,7 @@ class Phrase:
         """Return where the phrase begins and ends in a text."""
         same = text.casefold()
         # Folding makes no text shorter: with the same length, each character is at its old place.
-        start = same.find(self.folded) if len(same) == len(text) else -1
-        if start >= 0:
+        if len(same) == len(text) and (start := same.find(self.folded)) >= 0:
             return start, start + len(self.folded)
         if self.folded not in fold(text):
             return None
@@ -91,22 +91,20 @@ class Phrase:
         return found.span() if found else (0, 0)
 
     def _cut(self, text: str, start: int, end: int) -> PhraseExcerpt:
-        end = min(end, start + _MAX_PHRASE_CHARS)
-        first = _start_of_word(text, max(0, start - _CHARS_BEFORE), start)
-        piece = _one_line(text, first, max(end, _end_of_word(text, end + _CHARS_AFTER)))
+        stop = _end_of_word(text, min(end, start + _MAX_PHRASE_CHARS) + _CHARS_AFTER)
+        piece = _one_line(text, _start_of_word(text, max(0, start - _CHARS_BEFORE)), stop)
         marks = tuple(match.span() for match in self._pattern.finditer(piece))
-        # A phrase that is cut, or found by folding alone, is marked where the excerpt has it.
-        if not marks and end > start:
-            before = len(_one_line(text, first, start)) if start > first else 0
-            marks = ((min(before, len(piece)), len(piece)),)
-        return PhraseExcerpt(piece, tuple(mark for mark in marks if mark[0] < mark[1]))
+        if not marks and end > start:  # The phrase goes on behind the excerpt.
+            behind = _one_line(text, start, stop).removeprefix(_DOTS_BEFORE)
+            marks = ((len(piece) - len(behind), len(piece.removesuffix(_DOTS_BEHIND))),)
+        return PhraseExcerpt(piece, marks)
 
 
-def _start_of_word(text: str, place: int, latest: int) -> int:
-    """Return a place near this one where a word begins, not behind `latest`."""
+def _start_of_word(text: str, place: int) -> int:
+    """Return a place near this one where a word begins."""
     if place == 0:
         return 0
-    for near in range(place, min(latest, place + _WORD_CHARS)):
+    for near in range(place, place + _WORD_CHARS):
         if text[near - 1].isspace():
             return near
     return place
@@ -116,7 +114,7 @@ def _end_of_word(text: str, place: int) -> int:
     """Return a place near this one where a word ends."""
     if place >= len(text):
         return len(text)
-    for near in range(place, max(0, place - _WORD_CHARS), -1):
+    for near in range(place, place - _WORD_CHARS, -1):
         if text[near].isspace():
             return near
     return place
@@ -125,6 +123,6 @@ def _end_of_word(text: str, place: int) -> int:
 def _one_line(text: str, start: int, end: int) -> str:
     """Return a piece of a text with single spaces; dots stand where it was cut."""
     piece = " ".join(text[start:end].split())
-    before = "… " if text[:start].strip() else ""
-    behind = " …" if text[end:].strip() else ""
+    before = _DOTS_BEFORE if text[:start].strip() else ""
+    behind = _DOTS_BEHIND if text[end:].strip() else ""
     return f"{before}{piece}{behind}"

@@ -313,10 +313,11 @@ def _steps(excerpts: Iterable[Excerpt]) -> Iterator[str]:
     """Yield the lines of a story; calls of one tool in a row that say nothing but what they asked share a line."""
     story = list(excerpts)
     steps = [(e, bool(behind and behind.label == RESULT_LABEL)) for e, behind in zip_longest(story, story[1:])]
-    for (label, is_followed), group in groupby(steps, key=lambda step: (step[0].label, step[1])):
+    for (label, _), group in groupby(steps, key=lambda step: (step[0].label, step[1])):
         texts = [quoted(excerpt.text) for excerpt, _ in group]
         is_call = label.endswith(":") and label not in _SPEAKERS
-        if len(texts) > 1 and is_call and not is_followed and not any("\n" in text for text in texts):
+        # Of calls with a result there is none behind another: the result stands between them.
+        if len(texts) > 1 and is_call and not any("\n" in text for text in texts):
             yield f"{quoted(label[:-1])} ×{len(texts)}: {'; '.join(texts)}"
         else:
             yield from (f"{quoted(label)} {text}" for text in texts)
