@@ -108,6 +108,25 @@ def test_among_equals_the_cheapest_is_recommended(simulation: Simulation) -> Non
     assert "about as much as the best, for less" in reason
 
 
+@pytest.mark.parametrize(
+    ("measured", "named"),
+    [
+        ({"recall", "linked", "user_text", "lines"}, " on average over recall, linked, user text and lines;"),
+        ({"recall", "lines"}, " on average over recall and lines;"),
+        ({"user_text"}, "% in user text;"),
+        (set[str](), "(an unknown share; "),
+    ],
+)
+def test_the_recommendation_names_what_was_measured_alone(
+    simulation: Simulation, measured: set[str], named: str
+) -> None:
+    """Where nothing came up again later, there is no recall."""
+    names = ("recall", "linked", "user_text", "lines")
+    shares: dict[str, Any] = {name: 0.5 if name in measured else None for name in names}
+    policies = tuple(replace(one, **shares) for one in simulation.policies)
+    assert named in recommend(replace(simulation, policies=policies))[1]
+
+
 def test_sessions_that_fit_need_no_compaction(simulation: Simulation) -> None:
     """Neither below the trigger nor below the window; and if nothing fits, that is said."""
     limits = PolicyLimits(100_000, 85_000)

@@ -54,13 +54,22 @@ def _reason(chosen: PolicyResult, fitting: Sequence[PolicyResult], none: PolicyR
         much = "most" if (chosen.fidelity or 0.0) >= (other.fidelity or 0.0) else "about as much as the best, for less"
         reason = (
             f"of the policies whose prompts all fit the window it keeps {much} "
-            f"({_kept(chosen)} on average over recall, linked, user text and lines; {other.policy} {_kept(other)})"
+            f"({_kept(chosen)}{_measured(chosen)}; {other.policy} {_kept(other)})"
         )
     if none and none.cost:
         reason += f", at {chosen.cost / none.cost:.0%} of the price of sending everything"
         refused = quantity(none.overflows, "prompt")
         reason += f", which would not work: {refused} would be larger than the window" if none.overflows else ""
     return reason
+
+
+def _measured(result: PolicyResult) -> str:
+    """Return in what it was measured how much is kept: where nothing came up again later, that is less."""
+    shares = {"recall": result.recall, "linked": result.linked, "user text": result.user_text, "lines": result.lines}
+    *names, last = [name for name, share in shares.items() if share is not None] or [""]
+    if not names:
+        return f" in {last}" if last else ""
+    return f" on average over {', '.join(names)} and {last}"
 
 
 def _kept(result: PolicyResult) -> str:

@@ -211,6 +211,18 @@ def test_the_page_is_one_file_that_loads_nothing(cli: Callable[..., Any], transc
 
 
 @pytest.mark.parametrize(
+    ("window", "why"), [("3000", "agents needed nothing later"), ("30000", "no session reaches the trigger")]
+)
+def test_a_page_without_recall_says_why(
+    cli: Callable[..., Any], transcript: Path, tmp_path: Path, window: str, why: str
+) -> None:
+    messages = [user("Look."), *harbour()[1:-3], assistant("Done.")]
+    transcript.write_text("".join(json.dumps(message) + "\n" for message in messages))
+    assert cli("simulate", transcript, "--window", window, "--html", "page.html", "--policy", "none").code == 0
+    assert f"There is no recall to compare: {why}" in Path("page.html").read_text()
+
+
+@pytest.mark.parametrize(
     ("words", "message", "hint"),
     [
         (["--policy", "windw"], "there is no policy 'windw'", "did you mean window? there are none, window"),

@@ -91,7 +91,10 @@ def _dots(simulation: Simulation) -> str:
         if result.recall is not None
     ]
     if not dots:
-        return '<p class="dim">No session reaches the trigger: there is nothing to compare.</p>'
+        why = (
+            "agents needed nothing later that was far back" if simulation.reaching else "no session reaches the trigger"
+        )
+        return f'<p class="dim">There is no recall to compare: {why}.</p>'
     return dot_chart(dots, x_title="price" if money else "price in input tokens", y_title="recall", money=money)
 
 
