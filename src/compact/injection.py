@@ -147,7 +147,7 @@ class Injection:
             try:
                 own = tuple((yield from self._ask(injector, session)))
             except InjectionTooLarge as error:
-                self.emitter.error(session, error, fallback="nothing, this cannot be sent")
+                self.emitter.error(session, error, fallback="none: this cannot be sent")
                 raise
             except Exception as error:  # noqa: BLE001 - an injector is a plug-in
                 self._report_failure(session, injector.name, error)

@@ -73,6 +73,7 @@ def test_a_summary_that_raises_is_decided_too() -> None:
     assert decision.reason.endswith("the summary failed and on_failure is raise")
     (error,) = sink.of(CompactionErrorEvent)
     assert error.fallback == "none: on_failure is raise"
+    assert error.instead == "nothing, the error is raised, as on_failure says"
 
 
 def test_every_call_measures_and_decides() -> None:

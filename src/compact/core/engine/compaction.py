@@ -119,7 +119,7 @@ class Compactor:
             result: CompactionResult = yield lambda: self.plan_with(session, goal, prefetched)
         except InsufficientBudget as error:
             self._give_up(session, f"{reason}; even the smallest prompt does not fit", **asked)
-            self.emitter.error(session, error, fallback="nothing, this cannot be sent")
+            self.emitter.error(session, error, fallback="none: this cannot be sent")
             raise
         for failure in result.failures:
             fallback = f"continued without the strategy {failure.strategy}"
@@ -140,7 +140,7 @@ class Compactor:
                 )
             except Exception as error:
                 self._give_up(session, f"{reason}; the summary failed and on_failure is raise", **asked)
-                self.emitter.error(session, error, fallback="nothing, the error is raised, as on_failure says")
+                self.emitter.error(session, error, fallback="none: on_failure is raise")
                 raise
             if written is None:
                 self._leave_unchanged(session, f"{reason}; the summary failed and on_failure is keep", **asked)

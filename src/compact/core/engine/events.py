@@ -690,10 +690,12 @@ class SummarizerCallEvent(CompactionEvent):
     error_type: str = ""
 
 
-# The terms of the specification for a summary that failed, in words.
+# What the terms for programs say: those of the specification for a summary that failed, and ours where nothing helps.
 _FALLBACKS = {
     "pruning-only": "no model's summary stands for the messages that leave the prompt, but what code chose of them",
     "keep": "nothing was compacted, the prompt stays as it is",
+    "none: on_failure is raise": "nothing, the error is raised, as on_failure says",
+    "none: this cannot be sent": "nothing, this cannot be sent",
 }
 
 
